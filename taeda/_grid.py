@@ -91,7 +91,7 @@ def _parameters(fn: Callable, label: str, out: dict[str, Callable]) -> _Paramete
     missing = [name for name in out if name not in signature.parameters]
     if missing:
         raise TypeError(
-            f"{label}: out= gives the result {missing[0]!r}, and the function has no parameter of that name: {signature}"
+            f"{label}: out= gives the result {missing[0]!r}, and there is no parameter of that name in {signature}"
         )
     if len(numbers) == len(inputs):
         raise TypeError(f"{label}: expected a parameter without a default, for a tensor, got {signature}")
@@ -234,8 +234,8 @@ class GridOp(CustomOpDef):
         for name, x in zip(self._given.inputs, inputs, strict=True):
             if isinstance(x, Tensor) and x.device.type != "cpu":
                 raise NotImplementedError(
-                    f"{self._label}(): kernels of programs run on the processor, and {name!r} is on {x.device}; move it "
-                    f"with .cpu()"
+                    f"{self._label}(): kernels of programs run on the processor, and {name!r} is on {x.device}; move "
+                    f"it with .cpu()"
                 )
             if isinstance(x, Tensor) and x.dtype.name not in WORKING:
                 raise NotImplementedError(
@@ -275,7 +275,7 @@ class GridOp(CustomOpDef):
         with self._lock:
             trace, program = self._traced(forms, tensors, units, shapes, settings)
 
-            def write() -> Function:
+            def write() -> Any:
                 return programs.kernel(program)[0]
 
             assert trace.grid is not None
@@ -453,8 +453,9 @@ def grid(function: Callable | None = None, /, *, out: Any, name: str | None = No
     """Make an op of a function over an index space: it runs once for each tile of its results, with loads and stores.
 
     The function names its places with :func:`tiles`, reads tiles by ``x[i, j]``, computes with operators and the
-    functions of this module, and writes by ``out[i, j] = value``. Tiles have one or two dimensions whose sizes are powers
-    of two. What lies outside of a tensor is not read or written: a load gives 0 there, or ``x.load((i, j), other=...)``.
+    functions of this module, and writes by ``out[i, j] = value``. Tiles have one or two dimensions whose sizes are
+    powers of two. What lies outside of a tensor is not read or written: a load gives 0 there, or what
+    ``x.load((i, j), other=...)`` says.
     It is compiled for each combination of dtypes, layouts and settings when that is first used, is kept on disk, and
     programs are shared among threads.
 
@@ -465,8 +466,8 @@ def grid(function: Callable | None = None, /, *, out: Any, name: str | None = No
         function: what a program does; also a decorator. Parameters without a default are tensors, or numbers if
             annotated ``int`` or ``float``; those that ``out`` names are results; those with a default are settings,
             which are known when the function is traced.
-        out: the sizes of the result ``out``: a function of operands and settings, by their names, that gives a tensor of
-            the same sizes and dtype, sizes, or ``(sizes, dtype)``. Several results: a dict of these by parameter.
+        out: the sizes of the result ``out``: a function of operands and settings, by their names, that gives a tensor
+            of the same sizes and dtype, sizes, or ``(sizes, dtype)``. Several results: a dict of these by parameter.
         name: of the op, as of :func:`elementwise`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""``kernel.row`` as one kernel for the whole row: a program of ``kernel.grid`` for each row, written from the expression."""
+"""``kernel.row`` as one kernel for the whole row: a program of ``kernel.grid`` for each row, from the expression."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class OneKernel:
                 forms += "n"
                 continue
             plain = type(x) is Tensor and x.device.type == "cpu" and x.is_contiguous() and x.dtype == like.dtype
-            if not plain or x.shape != like.shape and tuple(x.shape) != (n,):
+            if not plain or (x.shape != like.shape and tuple(x.shape) != (n,)):
                 return None
             forms += "f" if x.shape == like.shape else "w"
         op = self.ops.get(forms)

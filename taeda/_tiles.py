@@ -1,8 +1,8 @@
 """Functions over an index space for ``taeda.kernel.grid``: what they are written with, and their trace.
 
-The function runs once on symbols for each combination of dtypes, layouts and settings. What it does is noted as nodes of
-``kernels/programs.py``. A ``for`` over :func:`range` runs its body once, and the local names that the body gives another
-value are what the loop carries: so a loop is written as Python has it.
+The function runs once on symbols for each combination of dtypes, layouts and settings. What it does is noted as nodes
+of ``kernels/programs.py``. A ``for`` over :func:`range` runs its body once, and the local names that the body gives
+another value are what the loop carries: so a loop is written as Python has it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _tracing = threading.local()
 #: What may stand in a function of :func:`taeda.kernel.grid`.
 ALLOWED = (
     "In a function over an index space stand + - * / // % ** comparisons & | ~, x[i, j], out[i, j] = value, x.load, "
-    "out.store, x.shape, and of taeda.kernel tiles, arange, whole, range, zeros, full, scalar, dot, sum, max, min, prod, "
-    "rand, cdiv, and " + ", ".join(sorted(FUNCTIONS))
+    "out.store, x.shape, and of taeda.kernel tiles, arange, whole, range, zeros, full, scalar, dot, sum, max, min, "
+    "prod, rand, cdiv, and " + ", ".join(sorted(FUNCTIONS))
 )
 
 
@@ -135,8 +135,8 @@ class Reference:
         if name.startswith("__"):
             raise AttributeError(name)
         raise AttributeError(
-            f"a tensor of the expression has .shape, .dtype, .load and .store, and no {name!r}: read a tile of it first, "
-            f"as in {self._name}[i]"
+            f"a tensor of the expression has .shape, .dtype, .load and .store, and no {name!r}: read a tile of it "
+            f"first, as in {self._name}[i]"
         )
 
     def __getitem__(self, key: Any) -> Tile:
@@ -201,8 +201,8 @@ class Trace:
                 raise TypeError(a.data)
             if not self.block.has(a.block):
                 raise TypeError(
-                    "a value of the expression that the body of a loop makes is not known after the loop: give the name "
-                    "a value before the loop, and the loop carries it"
+                    "a value of the expression that the body of a loop makes is not known after the loop: give the "
+                    "name a value before the loop, and the loop carries it"
                 )
         made = programs.Node(kind, args, shape, dtype, data, self.block)
         self.block.items.append(made)
@@ -333,8 +333,8 @@ class Trace:
                 raise TypeError(f"an index of {tensor._name!r} must be of integers, in the expression it is {x.dtype}")
             if len(x.shape) > 1:
                 raise TypeError(
-                    f"an index of {tensor._name!r} in the expression has one dimension at most, and all combinations are "
-                    f"taken: write x[i, j], not x[i[:, None], j[None, :]]"
+                    f"an index of {tensor._name!r} in the expression has one dimension at most, and all combinations "
+                    f"are taken: write x[i, j], not x[i[:, None], j[None, :]]"
                 )
             found.append(self.cast(x, "int64"))
         shape = tuple(n for x in found for n in x.shape)
@@ -513,7 +513,7 @@ class Trace:
         _replace(inside, replaced)
         data.carried = [(p, replaced.get(s, s), replaced.get(n, n)) for p, s, n in data.carried]
         outside.items.append(loop)
-        for key, (x, first, phi) in firsts.items():
+        for key, (_, _, phi) in firsts.items():
             after = carried.get(key)
             if after is not None and after.node.kind != "invalid":
                 final = programs.Node("final", (), phi.shape, phi.dtype, phi, outside)
@@ -688,8 +688,8 @@ def dot(a: Any, b: Any) -> Tile:
 
 
 def rand(seed: Any, index: Any) -> Tile:
-    """Uniform numbers in [0, 1), float32, in a function of :func:`grid`: Philox2x32-10 of a key and a counter (Salmon et
-    al. 2011), so the same seed and place give the same number.
+    """Uniform numbers in [0, 1), float32, in a function of :func:`grid`: Philox2x32-10 of a key and a counter (Salmon
+    et al. 2011), so the same seed and place give the same number.
 
     Args:
         seed: a whole number.

@@ -2,8 +2,8 @@
 
 ``elementwise`` makes an op of a function of numbers. The function is run on symbols once, when it is declared. Its
 expression becomes vector code for this machine, and its derivative is found from the same expression, to any order.
-``row`` makes an op of a function of a row of numbers, with ``sum``, ``max`` and the like over the row. ``grid`` makes an
-op of a program that runs for each tile of an index space, with loads, stores, loops and products.
+``row`` makes an op of a function of a row of numbers, with ``sum``, ``max`` and the like over the row. ``grid`` makes
+an op of a program that runs for each tile of an index space, with loads, stores, loops and products.
 """
 
 from __future__ import annotations
@@ -659,8 +659,8 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
     ``sum``, ``mean``, ``var``, ``max``, ``min`` and ``prod`` of this module give one number for each row. Where nothing
     is recorded for a gradient, contiguous operands with rows of at most 8192 elements along the last dimension are
     computed by one kernel for the whole row. Else what stands between folds is computed by kernels of
-    :func:`elementwise`: the op is written in these and in reductions, so it has a derivative to any order, and runs under
-    ``vmap``, ``taeda.compile``, on device meta and in exported programs.
+    :func:`elementwise`: the op is written in these and in reductions, so it has a derivative to any order, and runs
+    under ``vmap``, ``taeda.compile``, on device meta and in exported programs.
 
     Args:
         function: what is computed of a row; also a decorator. Its parameters are tensors or numbers, which broadcast.

@@ -1,8 +1,8 @@
 """Kernels of tiles: a program that runs once for each place of an index space, from the nodes of its trace.
 
-A :class:`Node` is a tile: a scalar, or numbers in one or two dimensions whose sizes are powers of two. Nodes are computed
-where they are used, one register after the other, unless they are *kept*: products, transposes, and what is costly and
-used twice are written to memory on the stack. A load or store that reaches past its tensor is masked: where all columns
+A :class:`Node` is a tile: a scalar, or numbers in one or two dimensions whose sizes are powers of two. Nodes are
+computed where they are used, one register after the other, unless they are *kept*: products, transposes, and what
+is costly and used twice are written to memory on the stack. A load or store that reaches past its tensor is masked: where all columns
 of a row are inside, which is found once for each row, there is no mask.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .ir import BF16, BOOL, F16, F32, I64, U16, U32, U64, Function, Type, Value
+from .ir import BF16, BOOL, F16, F32, I64, U16, U32, U64, Function, Value
 from .pointwise import part
 from .target import here
 from .tile import transpose
@@ -134,8 +134,8 @@ def indices_of(n: Node, tensor: Memory) -> tuple[Node, ...]:
 
 
 def guarded(n: Node) -> tuple[Node, Node] | None:
-    """The places and the end of a comparison ``places < end`` or ``places <= end`` that holds for the first columns of a
-    row, and for no others: it splits a row as the end of a tensor does."""
+    """The places and the end of a comparison ``places < end`` or ``places <= end`` that holds for the first columns of
+    a row, and for no others: it splits a row as the end of a tensor does."""
     if n.kind not in ("lt", "le") or not n.shape:
         return None
     places, end = n.args
@@ -384,10 +384,7 @@ class _Emitter:
                 stack.append(n)
 
         for n in self._each(block):
-            if n.kind == "store":
-                for a in n.args:
-                    need(a, n, n.block)
-            elif n.kind == "loop":
+            if n.kind == "store" or n.kind == "loop":
                 for a in n.args:
                     need(a, n, n.block)
         while stack:
@@ -660,7 +657,7 @@ class _Emitter:
         step = part(n.dtype).bytes
         self.work(rows * columns)
         with f.loop(0, columns, size) as down:
-            reached, known = [], []
+            reached, _known = [], []
             for i in range(size):
                 row = down.index + i
                 reached.append({m: reach.row(row) for m, reach in st.reaches.items()})
@@ -845,9 +842,9 @@ class _Emitter:
             self.prepare([a for c in moved if c[2] in self.late for a in c[2].args])
             copies, own = [], []  # what reads other carried tiles is computed before any of them is written
             for inside, _, following in moved:
-                if following in self.kept and following not in self.late or following.kind in ("final", "reduce"):
+                if (following in self.kept and following not in self.late) or following.kind in ("final", "reduce"):
                     copies.append((inside, self.buffers[following]))
-                elif following in self.late or following.kind != "phi" and self._reads(following) <= {inside}:
+                elif following in self.late or (following.kind != "phi" and self._reads(following) <= {inside}):
                     own.append((inside, following))
                 else:
                     room = self.room(inside.shape, inside.dtype)
