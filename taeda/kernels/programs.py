@@ -1,9 +1,9 @@
 """Kernels of tiles: a program that runs once for each place of an index space, from the nodes of its trace.
 
 A :class:`Node` is a tile: a scalar, or numbers in one or two dimensions whose sizes are powers of two. Nodes are
-computed where they are used, one register after the other, unless they are *kept*: products, transposes, and what
-is costly and used twice are written to memory on the stack. A load or store that reaches past its tensor is masked: where all columns
-of a row are inside, which is found once for each row, there is no mask.
+computed where they are used, one register after the other, unless they are *kept*: products, transposes, and what is
+costly and used twice are written to memory on the stack. A load or store that reaches past its tensor is masked: where
+all columns of a row are inside, which is found once for each row, there is no mask.
 """
 
 from __future__ import annotations
