@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 import math
+import operator
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -120,6 +121,9 @@ class GridOp(CustomOpDef):
         self._given = _parameters(fn, label, out)
         self._rules = [(rule, _asked(rule, f"the rule for {n!r}", self._given, label)) for n, rule in out.items()]
         self._body = fn
+        kinds: dict[str, Callable] = {"int": operator.index, "float": float}
+        self._converted = [(i, kinds[self._given.numbers[n]]) for i, n in enumerate(self._given.inputs)
+                           if n in self._given.numbers]  # fmt: skip
         numbered = any(n in self._given.numbers for _, asked in self._rules for n in asked)
         self._plans: dict[tuple, _Plan] = {}
         self._by_numbers = numbered  # whether a plan holds for these numbers alone
@@ -201,6 +205,8 @@ class GridOp(CustomOpDef):
     # ---- running ----------------------------------------------------------------------------------------------------
     def _launch(self, *args: Any) -> Any:
         inputs, settings = self._complete_settings(args)
+        for at, convert in self._converted:
+            inputs[at] = convert(inputs[at])
         if self._choices:
             settings.update(self._choose(inputs, settings))
         return self._run_with(inputs, settings)

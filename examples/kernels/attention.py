@@ -1,4 +1,7 @@
-"""Attention without the matrix of weights (Dao et al., FlashAttention, 2022): sums are rescaled as the maximum grows."""
+"""Attention without the matrix of weights (Dao et al., FlashAttention, 2022): sums are rescaled when the maximum grows.
+
+Scores of a tile are in the cache alone.
+"""
 
 import taeda
 from taeda import kernel

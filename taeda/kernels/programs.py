@@ -188,6 +188,7 @@ class _Reach:
         pointer, inside = self.pointer, self.inside
         if self.rows is not None:
             i, size, stride, _ = self.rows
+            row = self.emitter.f.i64(0) if i.shape == (1,) else row  # one row, which broadcasts
             place = self.emitter.value(i, At(self.emitter.f.i64(0), row, 1, False, False, {}))
             pointer = self.emitter.f.offset(pointer, place * stride)
             inside = self.both(inside, _within(place, size))

@@ -204,6 +204,16 @@ def test_columns_that_are_no_neighbours():
     assert taeda.equal(every(x), want)
 
 
+def test_one_row_broadcasts():
+    @kernel.grid(name="grids::broadcast", out=lambda x: (8, x.shape[1]))
+    def broadcast(x, out):
+        i, j = kernel.tiles((1,), 8)[0], kernel.whole(x.shape[1])
+        out[i, j] = x[kernel.arange(1), j] * 2 + i[:, None]
+
+    x = taeda.randn(3, 20)
+    assert taeda.equal(broadcast(x), (x[:1] * 2) + taeda.arange(8)[:, None])
+
+
 def test_what_no_program_writes_is_zero():
     @kernel.grid(name="grids::some", out=lambda x: x)
     def some(x, out):
@@ -285,6 +295,7 @@ def test_everywhere():
     x = taeda.randn(3, 5)
     assert scaled.__doc__ == "A product." and scaled._qualname == "grids::scaled"
     close(scaled(x, 2.5), x * 2.5)
+    close(scaled(x, 3), x * 3)
     close(scaled(x, 2.5, square=True), x * x * 2.5)
     close(scaled(x, 0.5, True, 16), x * x * 0.5)
     meta = scaled(x.to("meta"), 2.0)
