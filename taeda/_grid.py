@@ -17,8 +17,9 @@ from ._core import Tensor
 from ._tiles import ALLOWED, WORKING, Reference, Tile, Trace
 from .kernel import _named_function, _Scalars, _with_line
 from .kernels import build as kernels
-from .kernels import programs
 from .kernels import target as targets
+from .kernels.programs import Memory, Node, Program
+from .kernels.programs import kernel as write_program
 from .library import CustomOpDef
 from .ops.registry import label_of as _label_of
 
@@ -52,7 +53,7 @@ class _Plan(NamedTuple):
     grain: int
 
 
-def _numbered(grid: Sequence[tuple[programs.Node, int]]) -> bool:
+def _numbered(grid: Sequence[tuple[Node, int]]) -> bool:
     stack = [n for n, _ in grid]
     while stack:
         n = stack.pop()
@@ -282,10 +283,10 @@ class GridOp(CustomOpDef):
             trace, program = self._traced(forms, tensors, units, shapes, settings)
 
             def write() -> Any:
-                return programs.kernel(program)[0]
+                return write_program(program)[0]
 
             assert trace.grid is not None
-            f, cost = programs.kernel(program)
+            f, cost = write_program(program)
             grain = max(PIECE // max(cost, 1), 1)
             built = _Built(kernels.build(f, write), grain, _grid_sizes(trace.grid), trace.covers, _numbered(trace.grid))
             self._kernels.setdefault(key, []).append((trace.asked, built))
@@ -294,7 +295,7 @@ class GridOp(CustomOpDef):
     def _traced(
         self, forms: Sequence, tensors: Sequence[Tensor], units: Sequence[tuple[bool, ...]],
         shapes: Sequence[tuple[int, ...]], settings: dict[str, Any],
-    ) -> tuple[Trace, programs.Program]:  # fmt: skip
+    ) -> tuple[Trace, Program]:  # fmt: skip
         p = self._given
         with Trace() as trace:
             trace.sizes = list(shapes)
@@ -320,11 +321,11 @@ class GridOp(CustomOpDef):
                     raise TypeError("the function has no index space: begin the expression with kernel.tiles")
             except Exception as error:
                 raise _with_line(_Named(self._label), error, ALLOWED) from error
-        return trace, programs.Program(self._label, len(trace.grid), trace.tensors, trace.top, _Scalars)
+        return trace, Program(self._label, len(trace.grid), trace.tensors, trace.top, _Scalars)
 
     @staticmethod
     def _reference(trace: Trace, name: str, dtype: str, unit: tuple[bool, ...], written: bool) -> Reference:
-        trace.tensors.append(programs.Memory(dtype, unit))
+        trace.tensors.append(Memory(dtype, unit))
         return Reference(trace, len(trace.tensors) - 1, name, dtype, unit, written)
 
     # ---- choices ----------------------------------------------------------------------------------------------------
@@ -365,7 +366,7 @@ class GridOp(CustomOpDef):
             units = tuple(tuple(s == 1 for s in t.stride()) for t in tensors)
             _, program = self._traced(forms, tensors, units, shapes, made)
             try:
-                texts.append(programs.kernel(program)[0].text())
+                texts.append(write_program(program)[0].text())
             except ValueError as error:  # tiles that do not fit
                 texts.append(str(error))
         parts = (targets.host().key, targets.processor(), self._label, key, self._choices, texts)
@@ -425,10 +426,10 @@ def _zeros(shape: Sequence[int], dtype: Any, device: str = "cpu") -> Tensor:
     return zeros(shape, dtype=dtype, device=device)
 
 
-def _grid_sizes(grid: Sequence[tuple[programs.Node, int]]) -> Callable:
+def _grid_sizes(grid: Sequence[tuple[Node, int]]) -> Callable:
     """The sizes of a grid from those of tensors, and numbers."""
 
-    def value(n: programs.Node, shapes: Sequence, numbers: Sequence) -> int:
+    def value(n: Node, shapes: Sequence, numbers: Sequence) -> int:
         if n.kind == "const":
             return int(n.data)
         if n.kind == "size":

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .kernel import _OPERATORS, FUNCTIONS, Expression
-from .kernels import programs
+from .kernels.programs import Access, Block, Loop, Memory, Node
 
 _RANK = {"bool": 0, "int32": 1, "int64": 2, "float32": 3, "float64": 4}
 #: What is computed with for elements of a dtype.
@@ -43,7 +43,7 @@ class Tile(Expression):
 
     __slots__ = ("node",)
 
-    def __init__(self, node: programs.Node) -> None:
+    def __init__(self, node: Node) -> None:
         super().__init__("tile", ())
         self.node = node
 
@@ -172,18 +172,18 @@ class Trace:
     """The nodes of one run of a function on symbols."""
 
     def __init__(self) -> None:
-        self.top = programs.Block(None)
+        self.top = Block(None)
         self.block = self.top
-        self.grid: list[tuple[programs.Node, int]] | None = None
-        self.tensors: list[programs.Memory] = []
+        self.grid: list[tuple[Node, int]] | None = None
+        self.tensors: list[Memory] = []
         self.references: list[Reference] = []
         self.sizes: list[tuple[int, ...]] = []
         self.asked: dict[tuple[int, int], int] = {}
         self.numbers = 0
         self.loops = 0
         self.covers: list[tuple[int, list[tuple[int, int]]]] = []
-        self.turns: dict[programs.Node, tuple[programs.Node, int]] = {}
-        self.tiled: dict[programs.Node, programs.Node] = {}
+        self.turns: dict[Node, tuple[Node, int]] = {}
+        self.tiled: dict[Node, Node] = {}
 
     def __enter__(self) -> Trace:
         if not hasattr(_tracing, "stack"):
@@ -195,7 +195,7 @@ class Trace:
         _tracing.stack.pop()
 
     # ---- making nodes -----------------------------------------------------------------------------------------------
-    def node(self, kind: str, args: Sequence, shape: tuple[int, ...], dtype: str, data: Any = None) -> programs.Node:
+    def node(self, kind: str, args: Sequence, shape: tuple[int, ...], dtype: str, data: Any = None) -> Node:
         for a in args:
             if a.kind == "invalid":
                 raise TypeError(a.data)
@@ -204,7 +204,7 @@ class Trace:
                     "a value of the expression that the body of a loop makes is not known after the loop: give the "
                     "name a value before the loop, and the loop carries it"
                 )
-        made = programs.Node(kind, args, shape, dtype, data, self.block)
+        made = Node(kind, args, shape, dtype, data, self.block)
         self.block.items.append(made)
         return made
 
@@ -352,7 +352,7 @@ class Trace:
         if isinstance(other, Tile) or other != 0:
             at[1] = len(args)
             args.append(self.fitting(self.cast(self.tile(other, dtype), dtype), shape, "other"))
-        return self.make("load", args, shape, dtype, programs.Access(tensor._number, *at))
+        return self.make("load", args, shape, dtype, Access(tensor._number, *at))
 
     def fitting(self, x: Tile, shape: tuple[int, ...], what: str) -> Tile:
         """A tile that broadcasts to ``shape``."""
@@ -378,13 +378,13 @@ class Trace:
         if mask is not None:
             at = len(args)
             args.append(self.fitting(self.cast(self.tile(mask), "bool"), shape, "mask"))
-        self.node("store", [a.node for a in args], shape, dtype, programs.Access(tensor._number, at))
+        self.node("store", [a.node for a in args], shape, dtype, Access(tensor._number, at))
         if mask is None:
             self.note_cover(tensor._number, places)
 
-    def note_cover(self, number: int, places: Sequence[programs.Node]) -> None:
+    def note_cover(self, number: int, places: Sequence[Node]) -> None:
         """Note that a result is written everywhere if its sizes are those that its places run over, if they do."""
-        used: set[programs.Block] = set()
+        used: set[Block] = set()
         sizes = []
         for place in places:
             size = self.tiled.get(place)
@@ -453,18 +453,18 @@ class Trace:
             raise TypeError("kernel.range: begin and end are single numbers of the expression")
         begin_and_end = [x.node for x in ends]
         outside = self.block
-        inside = programs.Block(outside)
+        inside = Block(outside)
         held = _Locals(frame)
-        index = programs.Node("index", (), (), "int64", None, inside)
+        index = Node("index", (), (), "int64", None, inside)
         inside.items.append(index)
-        data = programs.Loop(index, inside, step)
+        data = Loop(index, inside, step)
         if ends[0].node.kind == "const" and ends[0].node.data == 0 and ends[1].node.kind == "size":
             self.turns[index] = ends[1].node, step
-        firsts: dict[int, tuple[Tile, programs.Node, programs.Node]] = {}
+        firsts: dict[int, tuple[Tile, Node, Node]] = {}
         for x in held.tiles():
             if id(x) in firsts or not outside.has(x.node.block) or x.node.kind == "invalid":
                 continue
-            phi = programs.Node("phi", (), x.node.shape, x.node.dtype, None, inside)
+            phi = Node("phi", (), x.node.shape, x.node.dtype, None, inside)
             firsts[id(x)] = x, x.node, phi
             x.node = phi
         self.block = inside
@@ -478,7 +478,7 @@ class Trace:
                 f"kernel.scalar({x}) or kernel.zeros, and the loop of the expression carries it"
             )
         changed = held.changed(counter)
-        carried = {}
+        carried: dict[int, Tile] = {}
         for name, before, after in changed:
             if id(before) not in firsts:
                 continue
@@ -489,10 +489,10 @@ class Trace:
                 )
             carried[id(before)] = after
         self.block = outside
-        loop = programs.Node("loop", begin_and_end, (), "int64", data, outside)
-        replaced: dict[programs.Node, programs.Node] = {}
+        loop = Node("loop", begin_and_end, (), "int64", data, outside)
+        replaced: dict[Node, Node] = {}
         for key, (x, first, phi) in firsts.items():
-            after = carried.get(key)
+            after: Tile | None = carried.get(key)
             if after is None:
                 x.node = replaced[phi] = first
                 continue
@@ -503,7 +503,7 @@ class Trace:
                         f"a value that the loop carries is a tile of {list(phi.shape)}, {phi.dtype}, and goes on as "
                         f"one of {list(following.shape)}, {following.dtype}; begin it in this form of the expression"
                     )
-                after.node = programs.Node(
+                after.node = Node(
                     "invalid", (), following.shape, following.dtype,
                     "a value of the expression that a loop makes in another form than before is not known after it",
                     outside,
@@ -516,12 +516,12 @@ class Trace:
         for key, (_, _, phi) in firsts.items():
             after = carried.get(key)
             if after is not None and after.node.kind != "invalid":
-                final = programs.Node("final", (), phi.shape, phi.dtype, phi, outside)
+                final = Node("final", (), phi.shape, phi.dtype, phi, outside)
                 outside.items.append(final)
                 after.node = final
 
 
-def _uses(block: programs.Block, node: programs.Node) -> bool:
+def _uses(block: Block, node: Node) -> bool:
     for n in block.items:
         if any(a is node for a in n.args):
             return True
@@ -532,7 +532,7 @@ def _uses(block: programs.Block, node: programs.Node) -> bool:
     return False
 
 
-def _replace(block: programs.Block, by: dict[programs.Node, programs.Node]) -> None:
+def _replace(block: Block, by: dict[Node, Node]) -> None:
     for n in block.items:
         n.args = tuple(by.get(a, a) for a in n.args)
         if n.kind == "loop":

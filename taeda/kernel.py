@@ -584,7 +584,7 @@ def elementwise(
         >>> x = taeda.tensor([0.0, 3.0], requires_grad=True)
         >>> softabs(x, 4 / 3).sum().backward()
         >>> x.grad
-        tensor([0.0000, 1.2936])
+        tensor([0.0000, 1.2935])
     """
 
     def decorate(fn: Callable) -> Any:
@@ -679,7 +679,7 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
         ... def softmax(x):
         ...     e = taeda.kernel.exp(x - taeda.kernel.max(x))
         ...     return e / taeda.kernel.sum(e)
-        >>> softmax(taeda.tensor([[0.0, 0.0], [0.0, 100.0]]))
+        >>> softmax(taeda.tensor([[0.0, 0.0], [0.0, 200.0]]))
         tensor([[0.5000, 0.5000],
                 [0.0000, 1.0000]])
     """
