@@ -309,7 +309,7 @@ class Trace:
         if not isinstance(axis, int) or not -rank <= axis < rank:
             raise TypeError(f"kernel.{kind}: the tile of the expression has sizes {list(x.shape)}, and no axis {axis}")
         if kind == "mean":
-            return self.fold("sum", x, axis) / x.shape[axis]
+            return self.operation("truediv", (self.fold("sum", x, axis), x.shape[axis]))
         (x,) = self.promoted([x], 1)
         axis %= rank
         return self.make("reduce", (x,), tuple(n for d, n in enumerate(x.shape) if d != axis), x.dtype, (kind, axis))
@@ -436,7 +436,7 @@ class Trace:
             n = _checked_size(n, "tiles")
             self.grid.append((whole.node, n))
             at = self.make("program", (), (), "int64", d)
-            made = at if n == 1 else at * n + self.arange(n)
+            made = at if n == 1 else self.operation("add", (self.operation("mul", (at, n)), self.arange(n)))
             if whole.node.kind == "size":
                 self.tiled[made.node] = whole.node
             found.append(made)
@@ -492,18 +492,18 @@ class Trace:
         loop = Node("loop", begin_and_end, (), "int64", data, outside)
         replaced: dict[Node, Node] = {}
         for key, (x, first, phi) in firsts.items():
-            after: Tile | None = carried.get(key)
-            if after is None:
+            following_tile = carried.get(key)
+            if following_tile is None:
                 x.node = replaced[phi] = first
                 continue
-            following = after.node
+            following = following_tile.node
             if following.shape != phi.shape or following.dtype != phi.dtype:
                 if _uses(inside, phi):
                     raise TypeError(
                         f"a value that the loop carries is a tile of {list(phi.shape)}, {phi.dtype}, and goes on as "
                         f"one of {list(following.shape)}, {following.dtype}; begin it in this form of the expression"
                     )
-                after.node = Node(
+                following_tile.node = Node(
                     "invalid", (), following.shape, following.dtype,
                     "a value of the expression that a loop makes in another form than before is not known after it",
                     outside,
@@ -514,11 +514,11 @@ class Trace:
         data.carried = [(p, replaced.get(s, s), replaced.get(n, n)) for p, s, n in data.carried]
         outside.items.append(loop)
         for key, (_, _, phi) in firsts.items():
-            after = carried.get(key)
-            if after is not None and after.node.kind != "invalid":
+            made = carried.get(key)
+            if made is not None and made.node.kind != "invalid":
                 final = Node("final", (), phi.shape, phi.dtype, phi, outside)
                 outside.items.append(final)
-                after.node = final
+                made.node = final
 
 
 def _uses(block: Block, node: Node) -> bool:
