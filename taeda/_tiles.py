@@ -482,10 +482,11 @@ class Trace:
         for name, before, after in changed:
             if id(before) not in firsts:
                 continue
-            if carried.get(id(before), after) is not after or held.keeps(before):
+            shared = any(other is after and key != id(before) for key, other in carried.items())
+            if carried.get(id(before), after) is not after or held.keeps(before) or held.keeps(after) or shared:
                 raise TypeError(
-                    f"two names have one value of the expression before the loop, and the loop changes {name!r}: begin "
-                    f"it with a value of its own, as in {name} = {name} + 0"
+                    f"two names have one value of the expression before or after the loop, which changes {name!r}: "
+                    f"give it a value of its own, as in {name} = {name} + 0"
                 )
             carried[id(before)] = after
         self.block = outside

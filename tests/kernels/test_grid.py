@@ -437,6 +437,22 @@ def _two_names(x, out):
     out[i] = a
 
 
+def _one_of_another(x, out):
+    i = _tiles(x, out)
+    a, b = kernel.zeros(16), x[i]
+    for _ in kernel.range(0):
+        a = b
+    out[i] = a + b
+
+
+def _two_from_one(x, out):
+    i = _tiles(x, out)
+    a, b = kernel.zeros(16), x[i]
+    for _ in kernel.range(0):
+        a = b = a + b
+    out[i] = a + b
+
+
 def _if(x, out):
     i = _tiles(x, out)
     out[i] = x[i] if x[i] > 0 else 0.0
@@ -462,6 +478,8 @@ ERRORS = {
     "break": (_leaves, "do not leave a loop"),
     "another form": (_another_form, r"a tile of \[8\], float32, and goes on as one of"),
     "two names": (_two_names, "a = a \\+ 0"),
+    "one of another": (_one_of_another, "a = a \\+ 0"),
+    "two from one": (_two_from_one, "b = b \\+ 0"),
     "if": (_if, "use kernel.where"),
     "no index space": (_no_space, "begin the expression with kernel.tiles"),
     "a result that is read": (_reads_the_result, "is written alone"),
