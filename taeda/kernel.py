@@ -1,8 +1,9 @@
-"""Kernels of one's own from expressions: a function over elements, or over a row, with its derivative.
+"""Kernels of one's own: a function over elements, over a row, or over an index space.
 
 ``elementwise`` makes an op of a function of numbers. The function is run on symbols once, when it is declared. Its
 expression becomes vector code for this machine, and its derivative is found from the same expression, to any order.
-``row`` makes an op of a function of a row of numbers, with ``sum``, ``max`` and the like over the row.
+``row`` makes an op of a function of a row of numbers, with ``sum``, ``max`` and the like over the row. ``grid`` makes
+an op of a program that runs for each tile of an index space, with loads, stores, loops and products.
 """
 
 from __future__ import annotations
@@ -130,6 +131,9 @@ def _function(name: str) -> Callable:
     def apply(*args: Any) -> Any:
         if len(args) != len(known.slopes):
             raise TypeError(f"kernel.{name} takes {len(known.slopes)} arguments, got {len(args)}")
+        for x in args:
+            if isinstance(x, Expression) and x.kind == "tile":
+                return x._call(name, args)
         if any(isinstance(x, Expression) for x in args):
             wrong = [type(x).__name__ for x in args if not isinstance(x, (Expression, int, float))]
             if wrong:
@@ -251,7 +255,20 @@ _OPERATORS: dict[str, tuple] = {
 #: Folds over a row, by name.
 _FOLDS = ("sum", "mean", "max", "min", "prod", "var")
 
-__all__ = ["elementwise", "row", *FUNCTIONS, *_FOLDS]
+#: What functions over an index space are written with, besides; in modules that are read when one is asked for.
+_GRID = ("grid", "tune")
+_TILES = ("arange", "cdiv", "dot", "full", "rand", "range", "scalar", "tiles", "whole", "zeros")
+
+__all__ = ["elementwise", "row", *FUNCTIONS, *_FOLDS, *_GRID, *_TILES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _GRID and name not in _TILES:
+        raise AttributeError(f"module 'taeda.kernel' has no attribute {name!r}")
+    from . import _grid, _tiles
+
+    found = globals()[name] = getattr(_grid if name in _GRID else _tiles, name)
+    return found
 
 
 def __dir__() -> list[str]:
@@ -463,7 +480,7 @@ def _place(file: str, line: int) -> str:
     return f'\n  File "{file}", line {line}\n    {linecache.getline(file, line).strip()}'
 
 
-def _with_line(traced: _Traced, error: Exception) -> Exception:
+def _with_line(traced: Any, error: Exception, allowed: str | None = None) -> Exception:
     """``error`` with the user's line in which it is: the last one outside of this package."""
     at, found, package = error.__traceback__, None, __file__.rpartition("kernel.py")[0]
     while at is not None:
@@ -474,7 +491,9 @@ def _with_line(traced: _Traced, error: Exception) -> Exception:
     text = f"{traced.label}: {error}"
     if not isinstance(error, (TypeError, AttributeError)) or "expression" not in str(error):
         known = ", ".join(sorted(FUNCTIONS))
-        text += f". In an expression stand + - * / // % ** comparisons & | ~, and of taeda.kernel {known}"
+        text += ". " + (
+            allowed or f"In an expression stand + - * / // % ** comparisons & | ~, and of taeda.kernel {known}"
+        )
     return kind(text + (_place(*found) if found is not None else ""))
 
 
@@ -565,7 +584,7 @@ def elementwise(
         >>> x = taeda.tensor([0.0, 3.0], requires_grad=True)
         >>> softabs(x, 4 / 3).sum().backward()
         >>> x.grad
-        tensor([0.0000, 1.2936])
+        tensor([0.0000, 1.2935])
     """
 
     def decorate(fn: Callable) -> Any:
@@ -595,7 +614,13 @@ def elementwise(
 
 
 def _fold(name: str) -> Callable:
-    def fold(x: Any) -> Any:
+    def fold(x: Any, axis: int | None = None) -> Any:
+        if isinstance(x, Expression) and x.kind == "tile":
+            return x._fold(name, axis)
+        if axis is not None:
+            raise TypeError(
+                f"kernel.{name}: an axis is for a tile of kernel.grid; a fold of kernel.row is over the row"
+            )
         if not isinstance(x, (Expression, int, float)):
             raise TypeError(
                 f"kernel.{name}: expected a value of the expression of a kernel.row, got {type(x).__name__}"
@@ -604,7 +629,10 @@ def _fold(name: str) -> Callable:
 
     fold.__name__ = fold.__qualname__ = name
     fold.__module__ = __name__
-    fold.__doc__ = f"The ``{name}`` over the row, in an expression of :func:`row`."
+    fold.__doc__ = (
+        f"The ``{name}`` over the row, in an expression of :func:`row`; in a function of :func:`grid` that of a tile, "
+        f"over ``axis`` or all of it."
+    )
     return fold
 
 
@@ -628,9 +656,11 @@ def _reduced(kind: str, x: Tensor, dim: int) -> Tensor:
 def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
     """Make an op of a function of a row: of elements along one dimension, and of folds over them.
 
-    ``sum``, ``mean``, ``var``, ``max``, ``min`` and ``prod`` of this module give one number for each row. Between folds
-    the expression is computed by kernels of :func:`elementwise`. The op is written in these and in reductions, so it
-    has a derivative to any order, and runs under ``vmap``, ``taeda.compile``, on device meta and in exported programs.
+    ``sum``, ``mean``, ``var``, ``max``, ``min`` and ``prod`` of this module give one number for each row. Where nothing
+    is recorded for a gradient, contiguous operands with rows of at most 8192 elements along the last dimension are
+    computed by one kernel for the whole row. Else what stands between folds is computed by kernels of
+    :func:`elementwise`: the op is written in these and in reductions, so it has a derivative to any order, and runs
+    under ``vmap``, ``taeda.compile``, on device meta and in exported programs.
 
     Args:
         function: what is computed of a row; also a decorator. Its parameters are tensors or numbers, which broadcast.
@@ -649,7 +679,7 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
         ... def softmax(x):
         ...     e = taeda.kernel.exp(x - taeda.kernel.max(x))
         ...     return e / taeda.kernel.sum(e)
-        >>> softmax(taeda.tensor([[0.0, 0.0], [0.0, 100.0]]))
+        >>> softmax(taeda.tensor([[0.0, 0.0], [0.0, 200.0]]))
         tensor([[0.5000, 0.5000],
                 [0.0000, 1.0000]])
     """
@@ -671,6 +701,12 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
         by_row = not any(x is y for x in _until(result, leaves) for y in of_elements)
         steps = [_part(f"{label}_part{i}", end, leaves, fn) for i, end in enumerate(ends)]
 
+        @functools.cache
+        def one_kernel() -> Any:
+            from ._row import OneKernel
+
+            return OneKernel(label, symbols, traced.names, result, by_row)
+
         def run(*given: Any) -> Tensor:
             *values, dim = given
             tensors = [x for x in values if isinstance(x, Tensor)]
@@ -682,6 +718,10 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
                     f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
                 )
             dim = dim - rank if dim >= 0 else dim  # operands of fewer dimensions broadcast: it counts from the end
+            if folds:
+                whole = one_kernel()(values, dim)
+                if whole is not None:
+                    return whole
             for fold, step in zip(folds, steps, strict=False):
                 values.append(_reduced(fold.kind, _spread(step(values), tensors), dim))
             if len(steps) > len(folds):

@@ -9,6 +9,7 @@ import pytest
 
 import taeda
 from taeda import kernel, nn
+from taeda.kernels import build
 from taeda.ops.registry import OPS
 
 UNARY = {
@@ -284,3 +285,25 @@ def test_rows_of_narrow_dtypes_and_integers():
         assert got.dtype == dtype and taeda.allclose(got.float(), x.softmax(-1), atol=1e-2)
     with pytest.raises(TypeError, match="expected a tensor"):
         own(1.0)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_in_one_kernel(name):
+    """What is not recorded is one kernel for the whole row: the same as in parts."""
+    function, plain, n = ROWS[name]
+    own = kernel.row(function, name="kernels::one")
+    if not any(word in function.__code__.co_names for word in ("sum", "mean", "max", "min", "prod")):
+        return
+    for size in (1, 5, 16, 700):
+        x = taeda.randn(2, 3, size, dtype=taeda.float64)
+        w, b = taeda.randn(size, dtype=taeda.float64), taeda.randn(size, dtype=taeda.float64)
+        given = (x, w, b)[:n]
+        before = set(build._sources)
+        got = own(*given)
+        if size == 700:  # a kernel of its own, and none of parts
+            made = [f().label for address, f in build._sources.items() if address not in before]
+            assert [label.startswith("kernels::one_of_rows_") for label in made if "::one" in label] == [True]
+        np.testing.assert_allclose(got.numpy(), plain(x, w, b).numpy(), rtol=1e-9, atol=1e-12)
+        with_parts = own(*(t.clone().requires_grad_() for t in given)).detach()
+        np.testing.assert_allclose(got.numpy(), with_parts.numpy(), rtol=1e-9, atol=1e-12)
+    assert own(taeda.randn(0, 3), *(taeda.randn(3) for _ in given[1:])).numel() == 0
