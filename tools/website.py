@@ -94,6 +94,12 @@ def relinked(text: str, origin: str, page: str, pages: dict[str, str]) -> str:
     return "".join(part if part.startswith("```") else LINK.sub(new, part) for part in fenced)
 
 
+def contents(text: str) -> str:
+    """The table of contents of a section: the pages that its text links, in that order, then the others."""
+    linked = dict.fromkeys(m[2] for m in LINK.finditer(text) if re.fullmatch(r"[\w-]+\.md", m[2]) and m[2] != "index.md")
+    return "\n```{toctree}\n:hidden:\n:glob:\n\n" + "".join(f"{name[:-3]}\n" for name in linked) + "*\n```\n"
+
+
 def program_page(path: Path) -> str:
     """A page that shows a program: its docstring, then the code."""
     text = path.read_text()
@@ -127,6 +133,8 @@ def assemble() -> None:
     site = ROOT / "docs" / "site"
     shutil.copyfile(site / "conf.py", SOURCE / "conf.py")
     shutil.copytree(site / "static", SOURCE / "_static")
+    for picture in (ROOT / "docs").glob("speed*.svg"):
+        shutil.copyfile(picture, SOURCE / "_static" / picture.name)
     pages = places()
     for origin, page in pages.items():
         target = SOURCE / page
@@ -134,9 +142,12 @@ def assemble() -> None:
         if origin.endswith(".py"):
             target.write_text(program_page(ROOT / origin))
         elif page != "index.md" and (ROOT / origin).exists():
-            target.write_text(relinked((ROOT / origin).read_text(), origin, page, pages))
+            text = relinked((ROOT / origin).read_text(), origin, page, pages)
+            target.write_text(text + contents(text) if page.endswith("/index.md") else text)
     for path in site.rglob("*.md"):  # the site's own: the front page and those that open a section
         page = path.relative_to(site).as_posix()
+        if (SOURCE / page).exists():  # the folder has a README.md of its own
+            continue
         (SOURCE / page).parent.mkdir(parents=True, exist_ok=True)
         (SOURCE / page).write_text(relinked(path.read_text(), f"docs/site/{page}", page, pages))
     programs = sorted((ROOT / "examples" / "gallery").glob("*.py"))

@@ -141,7 +141,12 @@ def indented(text: str, by: int = 3) -> str:
 
 
 def body(doc: str, what: str = "function") -> str:
-    """A docstring as reStructuredText."""
+    """A docstring as reStructuredText. What is returned is one paragraph, however far its lines stand in."""
+
+    def level(match: re.Match[str]) -> str:
+        return match[1] + re.sub(r"^ +(?![ -])", "    ", match[2], flags=re.M)
+
+    doc = re.sub(r"(^(?:Returns|Yields):\n)((?: +.*\n?)+)", level, doc, flags=re.M)
     return "\n".join(GoogleDocstring(doc, NAPOLEON, what=what).lines())
 
 
