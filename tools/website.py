@@ -31,28 +31,28 @@ SOURCE, HTML = BUILD / "source", BUILD / "html"
 
 #: Pages of docs/ that do not stand among the guides, and pages from elsewhere: where they are on the site.
 PLACES = {
-    "docs/README.md": "index.md",
-    "README.md": "index.md",
-    "docs/reference.md": "reference/ops.md",
-    "docs/canonical.md": "reference/canonical.md",
-    "docs/array-api.md": "reference/array-api.md",
-    "docs/export-format.md": "reference/export-format.md",
-    "docs/path.md": "how/path.md",
-    "docs/devices.md": "how/devices.md",
-    "docs/kernels.md": "how/kernels.md",
-    "docs/conformance.md": "measurements/conformance.md",
-    "docs/features.md": "features.md",
-    "docs/tour.py": "first/tour.md",
-    "bench/RESULTS.md": "measurements/speed.md",
-    "CHANGELOG.md": "notes/changelog.md",
-    "CONTRIBUTING.md": "notes/contributing.md",
+    "docs/README.md": "index",
+    "README.md": "index",
+    "docs/reference.md": "reference/ops",
+    "docs/canonical.md": "reference/canonical",
+    "docs/array-api.md": "reference/array-api",
+    "docs/export-format.md": "reference/export-format",
+    "docs/path.md": "how/path",
+    "docs/devices.md": "how/devices",
+    "docs/kernels.md": "how/kernels",
+    "docs/conformance.md": "measurements/conformance",
+    "docs/features.md": "features",
+    "docs/tour.py": "first/tour",
+    "bench/RESULTS.md": "measurements/speed",
+    "CHANGELOG.md": "notes/changelog",
+    "CONTRIBUTING.md": "notes/contributing",
 }
 LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\]\()([^)\s]+)(\))")
 
 
 def places() -> dict[str, str]:
     """Each file of the repository that has a page, and the page's file on the site."""
-    found = dict(PLACES)
+    found = {origin: f"{page}.md" for origin, page in PLACES.items()}
     docs = ROOT / "docs"
     for path in sorted(docs.glob("*.md")):
         found.setdefault(f"docs/{path.name}", f"guides/{path.name}")
