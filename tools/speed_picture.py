@@ -1,7 +1,7 @@
 """Draws the picture of speed, ``docs/speed.svg`` and ``docs/speed-dark.svg``, from the tables of ``bench/RESULTS.md``.
 
-    python tools/speed_picture.py            # write them
-    python tools/speed_picture.py --check    # for CI: exit code 1 where they are out of date
+python tools/speed_picture.py            # write them
+python tools/speed_picture.py --check    # for CI: exit code 1 where they are out of date
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def picture(dark: str) -> str:
     scale = (RIGHT - LEFT) / 1.1
 
     def text(x: float, y: float, words: str, colour: str, size: int = 13, anchor: str = "start") -> str:
-        return f'<text x="{x:g}" y="{y:g}" fill="{colour}" font-size="{size}" text-anchor="{anchor}">{escape(words)}</text>'
+        style = f'fill="{colour}" font-size="{size}" text-anchor="{anchor}"'
+        return f'<text x="{x:g}" y="{y:g}" {style}>{escape(words)}</text>'
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
@@ -74,21 +75,24 @@ def picture(dark: str) -> str:
     bottom = TOP + STEP * len(rows)
     for share in (0, 0.5, 1):
         x = LEFT + scale * share
-        parts.append(f'<line x1="{x:g}" x2="{x:g}" y1="{TOP - 6}" y2="{bottom}" stroke="{faint if share == 1 else line}"/>')
+        parts.append(
+            f'<line x1="{x:g}" x2="{x:g}" y1="{TOP - 6}" y2="{bottom}" stroke="{faint if share == 1 else line}"/>'
+        )
     for i, (words, ours, theirs, ratio) in enumerate(rows):
         y = TOP + STEP * i
         parts.append(text(LEFT - 10, y + 16, words, ink, 13, "end"))
         colour = quick if ratio < 1 else slow
         parts.append(f'<rect x="{LEFT}" y="{y + 4}" width="{scale * ratio:.1f}" height="16" rx="2" fill="{colour}"/>')
-        inside = 0.35 < ratio
-        parts.append(
-            text(LEFT + scale * ratio + (-7 if inside else 7), y + 16, f"{ratio:.2f}", "#ffffff" if inside and not dark else
-                 "#0d1117" if inside else ink, 12, "end" if inside else "start")
-        )  # fmt: skip
+        end = LEFT + scale * ratio
+        if ratio > 0.35:
+            parts.append(text(end - 7, y + 16, f"{ratio:.2f}", "#0d1117" if dark else "#ffffff", 12, "end"))
+        else:
+            parts.append(text(end + 7, y + 16, f"{ratio:.2f}", ink, 12))
         if ours and theirs:
             parts.append(text(WIDTH, y + 16, f"{ours} : {theirs}", faint, 12, "end"))
-    parts += [text(0, bottom + 24, f"One thread. {where}.", faint, 12),
-              text(0, bottom + 40, "All rows, and what they mean: bench/RESULTS.md", faint, 12), "</svg>\n"]  # fmt: skip
+    parts.append(text(0, bottom + 24, f"One thread. {where}.", faint, 12))
+    parts.append(text(0, bottom + 40, "All rows, and what they mean: bench/RESULTS.md", faint, 12))
+    parts.append("</svg>\n")
     return "\n".join(parts)
 
 

@@ -96,7 +96,9 @@ def relinked(text: str, origin: str, page: str, pages: dict[str, str]) -> str:
 
 def contents(text: str) -> str:
     """The table of contents of a section: the pages that its text links, in that order, then the others."""
-    linked = dict.fromkeys(m[2] for m in LINK.finditer(text) if re.fullmatch(r"[\w-]+\.md", m[2]) and m[2] != "index.md")
+    linked = dict.fromkeys(
+        m[2] for m in LINK.finditer(text) if re.fullmatch(r"[\w-]+\.md", m[2]) and m[2] != "index.md"
+    )
     return "\n```{toctree}\n:hidden:\n:glob:\n\n" + "".join(f"{name[:-3]}\n" for name in linked) + "*\n```\n"
 
 

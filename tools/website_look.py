@@ -1,7 +1,8 @@
-"""Opens the pages of the website in a headless Chromium: errors in the console, search, pictures. ``tools/website.py --look``.
+"""Opens the pages of the website in a headless Chromium, for ``tools/website.py --look``.
 
-Chromium is driven over a pair of pipes with the DevTools protocol (``--remote-debugging-pipe``): nothing else is needed.
-The pages are opened from the folder (``file://``), without a server.
+It looks for errors in the console, searches, and writes pictures. Chromium is driven over a pair of pipes with the
+DevTools protocol (``--remote-debugging-pipe``): nothing else is needed. The pages are opened from the folder
+(``file://``), without a server.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from typing import Any
 BROWSERS = ["chromium", "chromium-browser", "google-chrome"]
 WIDE, PHONE = (1400, 1000), (390, 844)
 #: The pages of which pictures are written.
-SHOWN = ["index", "first/index", "first/training", "first/model", "guides/compile", "reference/index", "reference/taeda/index",
-         "reference/taeda/exp", "reference/nn/Linear", "features", "measurements/speed", "gallery/index"]  # fmt: skip
+SHOWN = [
+    "index", "first/index", "first/training", "first/model", "guides/compile", "reference/index", "reference/taeda/index",
+    "reference/taeda/exp", "reference/nn/Linear", "features", "measurements/speed", "gallery/index",
+]  # fmt: skip
 SEARCHES = {"kaiser_window": "kaiser_window", "AdamW": "AdamW", "mixed precision": "mixed_precision"}
 
 
@@ -108,7 +111,9 @@ class Browser:
         return found
 
     def size(self, width: int, height: int) -> None:
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.ask(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
 
     def picture(self, path: Path) -> None:
         data = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=False)["data"]
@@ -145,7 +150,10 @@ def searches(browser: Browser, folder: Path) -> list[str]:
     for words, page in SEARCHES.items():
         errors = browser.open((folder / "search.html").as_uri() + "?q=" + words.replace(" ", "+"))
         browser.wait("document.querySelectorAll('#search-results li a').length")
-        links = browser.value("[...document.querySelectorAll('#search-results li a')].map(a => a.getAttribute('href'))") or []
+        links = (
+            browser.value("[...document.querySelectorAll('#search-results li a')].map(a => a.getAttribute('href'))")
+            or []
+        )
         print(f"search for {words!r}: {len(links)} found, first {links[:1]}")
         if not any(page in link for link in links[:5]):
             wrong.append(f"search for {words!r}: {page} is not among the first five: {links[:5]} {errors}")

@@ -65,7 +65,7 @@ def qualified(namespace: str, name: str) -> str:
 def first_sentence(text: str | None) -> str:
     """The first sentence of a docstring, in one line."""
     paragraph = " ".join((text or "").strip().split("\n\n")[0].split())
-    return re.split(r"(?<=[^.\s])[.](?= [A-Z`:])", paragraph)[0].rstrip(".")
+    return re.split(r"(?<=[^.\s])[.](?= [A-Z`:])", paragraph)[0]
 
 
 def collect() -> tuple[list[Entry], dict[str, list[tuple[str, Any]]]]:
@@ -90,7 +90,11 @@ def collect() -> tuple[list[Entry], dict[str, list[tuple[str, Any]]]]:
         found = re.match(r"In-place form of :\w+:`~?([\w.]+)`", doc)
         stem = found[1] if found else ""
         home = next(
-            (by_path[path] for n in (namespace, "", "Tensor", "nn.functional") if (path := qualified(n, stem)) in by_path),
+            (
+                by_path[path]
+                for n in (namespace, "", "Tensor", "nn.functional")
+                if (path := qualified(n, stem)) in by_path
+            ),
             None,
         )
         if home is not None and found:
@@ -238,11 +242,11 @@ def write(folder: Path) -> int:
         write_namespace(folder, namespace, sorted(homes[namespace], key=lambda pair: pair[0]), others[namespace])
     tops = [n for n in NAMESPACES if "." not in n or n.rpartition(".")[0] not in NAMESPACES]
     lines = [f"{TITLES[n]} <{place(n)}/index>" for n in tops]
-    table = [f"   * - :doc:`{qualified(n, '') .rstrip('.')} <{place(n)}/index>`\n     - {TITLES[n]}" for n in NAMESPACES]
+    table = [f"   * - :doc:`{qualified(n, '').rstrip('.')} <{place(n)}/index>`\n     - {TITLES[n]}" for n in NAMESPACES]
     (folder / "index.rst").write_text(
         heading("Reference")
-        + f"\nThe {count} public names. Each function and class has a page: what it computes, its arguments, shapes, dtypes,"
-        " errors, and an example that is run as a test. Names are PyTorch's.\n\n"
+        + f"\nThe {count} public names. Each function and class has a page: what it computes, its arguments, shapes,"
+        " dtypes, errors, and an example that is run as a test. Names are PyTorch's.\n\n"
         ".. list-table::\n   :widths: 40 60\n   :class: names\n\n" + "\n".join(table) + "\n\n"
         "All ops in one table: :doc:`ops`. The ops that exported programs are written in: :doc:`canonical`.\n\n"
         + toctree([*lines, "All ops <ops>", "canonical", "array-api", "export-format"])
@@ -258,11 +262,13 @@ def write_namespace(folder: Path, namespace: str, names: list[tuple[str, Entry]]
     """The page of a namespace, and those of its families where it is large."""
     home = folder / place(namespace)
     home.mkdir(parents=True, exist_ok=True)
-    dotted = qualified(namespace, "").rstrip(".")
+    dotted = qualified(namespace, "")
     owner = taeda.Tensor if namespace == "Tensor" else importlib.import_module(dotted)
     parts = [heading(dotted if namespace else "taeda"), f".. py:currentmodule:: {dotted}\n"]
     if namespace == "Tensor":
-        parts.append("The methods and attributes of :py:class:`taeda.Tensor`. Most ops are also functions of ``taeda``.\n")
+        parts.append(
+            "The methods and attributes of :py:class:`taeda.Tensor`. Most ops are also functions of ``taeda``.\n"
+        )
     elif namespace:
         parts += [f".. py:module:: {dotted}\n", body(inspect.getdoc(owner) or "", "module") + "\n"]
     else:
