@@ -195,7 +195,7 @@ class Links(HTMLParser):
 def dead_links() -> list[str]:
     """The links within the site that lead nowhere: to no file, or to no part of a page."""
     parsed = {}
-    for path in HTML.rglob("*.html"):
+    for path in sorted(HTML.rglob("*.html")):
         parsed[path] = Links()
         parsed[path].feed(path.read_text())
     dead, count = [], 0

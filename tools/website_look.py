@@ -21,8 +21,8 @@ BROWSERS = ["chromium", "chromium-browser", "google-chrome"]
 WIDE, PHONE = (1400, 1000), (390, 844)
 #: The pages of which pictures are written.
 SHOWN = [
-    "index", "first/index", "first/training", "first/model", "guides/compile", "reference/index", "reference/taeda/index",
-    "reference/taeda/exp", "reference/nn/Linear", "features", "measurements/speed", "gallery/index",
+    "index", "first/index", "first/training", "first/model", "guides/compile", "reference/index", "reference/nn/Linear",
+    "reference/taeda/index", "reference/taeda/exp", "features", "measurements/speed", "gallery/index",
 ]  # fmt: skip
 SEARCHES = {"kaiser_window": "kaiser_window", "AdamW": "AdamW", "mixed precision": "mixed_precision"}
 
