@@ -94,12 +94,12 @@ def relinked(text: str, origin: str, page: str, pages: dict[str, str]) -> str:
     return "".join(part if part.startswith("```") else LINK.sub(new, part) for part in fenced)
 
 
-def contents(text: str) -> str:
+def contents(text: str, folder: str, pages: dict[str, str]) -> str:
     """The table of contents of a section: the pages that its text links, in that order, then the others."""
-    linked = dict.fromkeys(
-        m[2] for m in LINK.finditer(text) if re.fullmatch(r"[\w-]+\.md", m[2]) and m[2] != "index.md"
-    )
-    return "\n```{toctree}\n:hidden:\n:glob:\n\n" + "".join(f"{name[:-3]}\n" for name in linked) + "*\n```\n"
+    inside = {os.path.basename(page) for page in pages.values() if os.path.dirname(page) == folder} - {"index.md"}
+    linked = [link for match in LINK.finditer(text) if (link := match[2]) in inside]
+    names = dict.fromkeys([*linked, *sorted(inside)])
+    return "\n```{toctree}\n:hidden:\n\n" + "".join(f"{name[:-3]}\n" for name in names) + "```\n"
 
 
 def program_page(path: Path) -> str:
@@ -145,7 +145,9 @@ def assemble() -> None:
             target.write_text(program_page(ROOT / origin))
         elif page != "index.md" and (ROOT / origin).exists():
             text = relinked((ROOT / origin).read_text(), origin, page, pages)
-            target.write_text(text + contents(text) if page.endswith("/index.md") else text)
+            target.write_text(
+                text + contents(text, os.path.dirname(page), pages) if page.endswith("/index.md") else text
+            )
     for path in site.rglob("*.md"):  # the site's own: the front page and those that open a section
         page = path.relative_to(site).as_posix()
         if (SOURCE / page).exists():  # the folder has a README.md of its own
