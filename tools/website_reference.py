@@ -114,11 +114,13 @@ def collect() -> tuple[list[Entry], dict[str, list[tuple[str, Any]]]]:
 def signature(value: Any, method: bool = False) -> str:
     """The parameters in parentheses, or nothing for what is not called."""
     try:
-        if isinstance(value, Op):
-            text = reference.signature(value)
-        else:
-            shown = inspect.signature(value)
-            text = ", ".join(str(p.replace(annotation=p.empty)) for p in shown.parameters.values())
+        shown = inspect.signature(value)
+        text = str(
+            shown.replace(
+                parameters=[p.replace(annotation=p.empty) for p in shown.parameters.values()],
+                return_annotation=shown.empty,
+            )
+        )[1:-1]
     except (TypeError, ValueError):
         return "(...)" if callable(value) and not isinstance(value, property) else ""
     parts = re.sub(r"<(?:\w+ )*([\w.]+)[^>]*>", r"\1", text)  # <function f at 0x1>
@@ -224,7 +226,7 @@ def family(value: Any) -> str:
     found = first_sentence(getattr(module, "__doc__", None)).partition(": ")[0].replace("`", "")
     if not found or getattr(value, "__module__", "") == "taeda":
         return "Attributes, and what is in the core"
-    return found if len(found) < 70 else found[:67].rsplit(" ", 1)[0] + " ..."
+    return found if len(found) < 45 else re.split(r",| by | and the | with ", found)[0]
 
 
 def write(folder: Path) -> int:
