@@ -47,9 +47,14 @@ def test_links_in_all_pages_lead_to_files(monkeypatch, tmp_path):
 
 
 def test_programs_of_the_gallery_get_a_title():
-    assert '"""A VAE\n=====\n\nA VAE: digits.' in website.gallery_program('"""A VAE: digits."""\nx = 1\n')
-    titled = '"""\nA VAE\n=====\n\nText.\n"""\n'
-    assert website.gallery_program(titled) == titled
+    """And keep their docstring, and the place of their code."""
+    for text in ('"""A VAE: digits."""\nx = __doc__\n', '"""A VAE\n=====\n\nText.\n"""\nx = __doc__\n'):
+        made = website.gallery_program(text)
+        assert made.startswith('"""A VAE\n=====\n\n')
+        before, after = {}, {}
+        exec(text, before)
+        exec(made, after)
+        assert after["x"] == before["x"].strip()
 
 
 def test_dead_links_are_found(monkeypatch, tmp_path):

@@ -79,6 +79,8 @@ def relinked(text: str, origin: str, page: str, pages: dict[str, str]) -> str:
             to = f"{Path(path).parent.name}/index.md"
         elif path in pages:
             to = pages[path]
+        elif path in ("examples/gallery", "examples/gallery/README.md"):
+            to = "gallery/index.md"
         elif (ROOT / path).is_file():
             to = f"files/{path}"
             (SOURCE / to).parent.mkdir(parents=True, exist_ok=True)
@@ -113,18 +115,27 @@ def program_page(path: Path) -> str:
     return f"# {title}\n\n`{path.relative_to(ROOT)}`\n\n{shown}\n\n````python\n{code}````\n"
 
 
+#: Sphinx-Gallery runs a program without its docstring, which programs show as their help.
+HIDDEN = "# sphinx_gallery_start_ignore\n__doc__ = {!r}\n# sphinx_gallery_end_ignore\n"
+
+
 def gallery_program(text: str) -> str:
     """A gallery program whose docstring begins with a title, as Sphinx-Gallery requires."""
-    doc = ast.get_docstring(ast.parse(text), clean=False) or ""
+    doc = ast.get_docstring(ast.parse(text), clean=False)
+    if doc is None:
+        raise SystemExit(f"a program of the gallery without a docstring: {text[:60]!r}")
     lines = doc.strip().splitlines()
-    if len(lines) > 1 and re.fullmatch(r"([=\-~*#])\1+", lines[1].strip()):
-        return text
-    first = lines[0].rstrip(".") if lines else "A program"
-    title = first.partition(": ")[0]
-    new = "\n".join([title, "=" * len(title), "", *lines])
-    if doc:
-        return text.replace(doc, new + "\n", 1)
-    return f'"""{new}"""\n{text}'
+    if len(lines) < 2 or not re.fullmatch(r"([=\-~*#])\1+", lines[1].strip()):
+        title = lines[0].rstrip(".").partition(": ")[0]
+        lines = [title, "=" * len(title), "", *lines]
+    before, code = text.split(doc, 1)
+    quotes, _, rest = code.lstrip().partition("\n")
+    return f"{before}{chr(10).join(lines)}\n{quotes}\n{HIDDEN.format(doc.strip())}{rest}"
+
+
+def short(*_: object) -> list[str]:
+    """The arguments with which Sphinx-Gallery runs the programs."""
+    return ["--short"]
 
 
 def assemble() -> None:

@@ -58,6 +58,7 @@ if programs.exists():
     extensions.append("sphinx_gallery.gen_gallery")
     os.environ.setdefault("MPLBACKEND", "Agg")
     sphinx_gallery_conf = {
+        "reset_argv": "website.short",
         "examples_dirs": [str(programs)],
         "gallery_dirs": ["gallery/programs"],
         "filename_pattern": r"\.py$",
