@@ -165,6 +165,12 @@ def assemble() -> None:
             continue
         (SOURCE / page).parent.mkdir(parents=True, exist_ok=True)
         (SOURCE / page).write_text(relinked(path.read_text(), f"docs/site/{page}", page, pages))
+    index = SOURCE / "guides" / "index.md"
+    listed = re.findall(r"[\w-]+(?=>?$)", index.read_text(), re.M)
+    more = [p.stem for p in sorted(index.parent.glob("*.md")) if p.stem not in [*listed, "index"]]
+    if more:
+        with index.open("a") as file:
+            file.write("\n```{toctree}\n:caption: More\n:maxdepth: 1\n\n" + "\n".join(more) + "\n```\n")
     programs = sorted((ROOT / "examples" / "gallery").glob("*.py"))
     if programs:
         there = BUILD / "gallery-programs"

@@ -181,11 +181,9 @@ def facts(entry: Entry) -> str:
         said += ["canonical"] * is_canonical(entry.value)
     except (AttributeError, TypeError):
         pass
-    module = sys.modules.get(getattr(entry.value, "__module__", None) or "")
-    source = getattr(module, "__file__", None)
-    if source and source.startswith(str(docs_coverage.ROOT)):
-        path = Path(source).relative_to(docs_coverage.ROOT).as_posix()
-        said += [f"defined in ``{re.sub(r'[.]cpython.*so$', '.pyx', path)}``"]
+    path = (getattr(entry.value, "__module__", None) or "").replace(".", "/")
+    files = [f"{path}.py", f"{path}.pyx", f"{path}/__init__.py"] if path else []
+    said += [f"defined in ``{file}``" for file in files if (docs_coverage.ROOT / file).exists()]
     text = "; ".join(said)
     return f".. rst-class:: facts\n\n{text[0].upper()}{text[1:]}.\n" if text else ""
 
