@@ -211,10 +211,15 @@ class Links(HTMLParser):
             self.targets.append(value)
 
 
+def built(folder: Path) -> list[Path]:
+    """The pages of the site, without the templates among the theme's files."""
+    return [path for path in sorted(folder.rglob("*.html")) if not path.is_relative_to(folder / "_static")]
+
+
 def dead_links() -> list[str]:
     """The links within the site that lead nowhere: to no file, or to no part of a page."""
     parsed = {}
-    for path in sorted(HTML.rglob("*.html")):
+    for path in built(HTML):
         parsed[path] = Links()
         parsed[path].feed(path.read_text())
     dead, count = [], 0

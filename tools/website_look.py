@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import website
+
 BROWSERS = ["chromium", "chromium-browser", "google-chrome"]
 WIDE, PHONE = (1400, 1000), (390, 844)
 #: The pages of which pictures are written.
@@ -131,7 +133,7 @@ def look(folder: Path, shots: Path | None) -> int:
     browser = Browser()
     wrong: list[str] = []
     try:
-        pages = sorted(folder.rglob("*.html"))
+        pages = website.built(folder)
         for path in pages:
             found = browser.open(path.as_uri())
             wrong += [f"{path.relative_to(folder)}: {error}" for error in found]
