@@ -79,7 +79,7 @@ def relinked(text: str, origin: str, page: str, pages: dict[str, str]) -> str:
             to = f"{Path(path).parent.name}/index.md"
         elif path in pages:
             to = pages[path]
-        elif path in ("examples/gallery", "examples/gallery/README.md"):
+        elif path.removesuffix("/README.md") == "examples/gallery":
             to = "gallery/index.md"
         elif (ROOT / path).is_file():
             to = f"files/{path}"
