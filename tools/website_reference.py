@@ -139,7 +139,8 @@ def directive(namespace: str, name: str, value: Any, body: str = "") -> str:
         shown = signature(value)
     else:
         kind, shown = "function", signature(value)
-    return f".. py:{kind}:: {qualified(namespace, name)}{shown}\n\n" + indented(body)
+    within, short = ("", f"Tensor.{name}") if namespace == "Tensor" else (namespace, name)
+    return f".. py:{kind}:: {short}{shown}\n   :module: {qualified(within, '')}\n\n" + indented(body)
 
 
 def indented(text: str, by: int = 3) -> str:
@@ -156,7 +157,7 @@ def body(doc: str, what: str = "function") -> str:
     return "\n".join(GoogleDocstring(doc, NAPOLEON, what=what).lines())
 
 
-def members(path: str, value: type) -> str:
+def members(value: type) -> str:
     """The methods of a class that have a docstring of their own."""
     parts = []
     for name, member in vars(value).items():
@@ -166,7 +167,7 @@ def members(path: str, value: type) -> str:
             continue
         kind = "method" if callable(raw) else "property"
         shown = signature(raw, method=not isinstance(member, staticmethod)) if callable(raw) else ""
-        parts.append(f".. py:{kind}:: {path}.{name}{shown}\n\n" + indented(body(doc, "method")))
+        parts.append(f".. py:{kind}:: {name}{shown}\n\n" + indented(body(doc, "method")))
     return "\n".join(parts)
 
 
@@ -194,7 +195,7 @@ def page(entry: Entry) -> str:
     module = qualified(entry.namespace if entry.namespace != "Tensor" else "", "")
     text = body(entry.doc, "class" if isinstance(entry.value, type) else "function")
     if isinstance(entry.value, type) and entry.name != "Tensor":
-        text += "\n\n" + members(entry.path, entry.value)
+        text += "\n\n" + members(entry.value)
     parts = [f"{title}\n{'=' * len(title)}\n", f".. py:currentmodule:: {module}\n"]
     parts += [directive(entry.namespace, entry.name, entry.value, text), facts(entry)]
     if entry.forms:
