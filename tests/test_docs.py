@@ -14,10 +14,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+FOLDERS = ["docs", "docs/first", "docs/site"]
+PAGES = ["README.md", *sorted(f"{folder}/{path.name}" for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))]
 CHAPTERS = sorted(f"docs/how/{path.name}" for path in (ROOT / "docs/how").glob("*.md"))
 #: What a page's blocks need that is not always there.
-NEEDED = {"docs/onnx.md": "onnx.helper"}
+NEEDED = {"docs/onnx.md": "onnx.helper", "docs/first/training.md": "matplotlib"}
+#: A block and what it prints, in the block after it.
+PRINTS = re.compile(r"^```python\n(.*?)^```$(?:\n+^```text\n(.*?)^```$)?", re.S | re.M)
 
 
 def _fences(page: str) -> list[tuple[str, str]]:
@@ -39,7 +42,8 @@ def _run(name: str, monkeypatch, *args: str) -> None:
 RUN = """
 import json, sys
 names = {"__name__": "__main__"}
-for block in json.load(sys.stdin):
+for number, block in enumerate(json.load(sys.stdin)):
+    print(f"== block {number}")
     exec(compile(block, sys.argv[1], "exec"), names)
 """
 
@@ -56,6 +60,12 @@ def test_code_in_pages(page, tmp_path):
         [sys.executable, "-c", RUN, page], input=json.dumps(blocks), cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+    text = (ROOT / page).read_text()
+    printed = re.split(r"^== block \d+\n", done.stdout, flags=re.M)[1:]
+    for (code, expected), found in zip(PRINTS.findall(text), printed, strict=False):
+        assert not expected or found == expected, code
+    for picture in re.findall(r"!\[[^\]]*\]\((\w+\.svg)\)", text):
+        assert page.count("/") == 1 or (tmp_path / picture).stat().st_size > 1000, picture
 
 
 #: Runs the pieces of a page in docs/how, (a block, the output that it shows or None): the outputs must be equal.
