@@ -109,6 +109,12 @@ def test_kernels_know_nothing_else_of_taeda():
 CLOSING = {
     ("taeda.nn.modules.module", "taeda.compiler"): "Module.compile() is compile() of the Module",
     ("taeda.masked", "taeda._masked_tensor"): "the class, which uses the functions, is loaded when it is first named",
+    (
+        "taeda.kernel",
+        "taeda._grid",
+    ): "functions over an index space, which use the expressions, are loaded when first named",
+    ("taeda.kernel", "taeda._tiles"): "so are their tiles",
+    ("taeda.kernel", "taeda._row"): "and one kernel for a row, which is written with tiles",
 }
 #: Folders that share a layer, and so may import from each other, are one place; `utils` holds things of many layers. In `aten`
 #: the names of ops need `ops` alone; the records (`aten.spellings`), which need `nn`, are loaded by the first call.

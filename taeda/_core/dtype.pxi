@@ -379,8 +379,9 @@ cdef int check_device(object given) except -1:
     if d.type in ("cuda", "xpu", "mtia"):
         if not is_registered(d.type):
             raise NoCudaError(f"Torch not compiled with {d.type.upper()} enabled: tensors can be put on device 'cpu' "
-                              f"only, as {ABSENT.get(d.type) or f'taeda has no support for {d.type.upper()}'}. A program "
-                              f"for both asks first: device = '{d.type}' if taeda.{d.type}.is_available() else 'cpu'")
+                              f"only, as {ABSENT.get(d.type) or f'taeda has no support for {d.type.upper()}'}. A "
+                              f"program for both asks first: device = '{d.type}' if taeda.{d.type}.is_available() "
+                              f"else 'cpu'")
     if d.type == "meta":
         if here() == META_NUMBER:
             return META_NUMBER

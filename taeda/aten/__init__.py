@@ -52,7 +52,8 @@ class OpOverload:
         if other is not None and other is self.overloadpacket.function:  # as graphs have it
             return True
         # functions of nn.functional are native ops with other arguments
-        return self.namespace == "aten" and type(other) is Composite and other.__name__ == self.overloadpacket.__name__
+        name = getattr(other, "__name__", None) if type(other) is Composite else None
+        return self.namespace == "aten" and name == self.overloadpacket.__name__
 
     def __hash__(self) -> int:
         function = self.overloadpacket.function

@@ -157,13 +157,13 @@ def _upsample(name: str) -> Callable:
     sizes that were made of them."""
     mode, aligned = UPSAMPLES[name]
 
-    def upsample(input, output_size=None, *rest, align_corners=None, **named):
-        rest = (*rest, *named.values())
+    def upsample(input, output_size=None, *more, align_corners=None, **named):
+        rest = [*more, *named.values()]
         if aligned:
             align_corners, *rest = rest if align_corners is None else (align_corners, *rest)
         factors = [x for x in rest if x is not None]
         if factors and isinstance(factors[0], (tuple, list)):
-            factors = list(factors[0])
+            factors = [*factors[0]]
         chosen: dict[str, Any] = {"scale_factor": factors} if factors else {"size": list(output_size)}
         corners = {"align_corners": align_corners} if aligned else {}
         return _call(OPS["interpolate"], input, **chosen, mode=mode, **corners)
@@ -223,8 +223,8 @@ RECORDS: dict[str, Callable] = {
     "lift_fresh_copy": lambda self: _call(OPS["clone"], self),
     "slice": _slice, "index": _indexed, "_unsafe_index": _indexed, "index_put": _put("index_put"),
     "index_put_": _put("index_put_"),
-    "view": lambda self, size: _call(OPS["view_"], self, size),  # in one of two signatures `size` is a dtype
-    "_unsafe_view": lambda self, size: _call(OPS["view_"], self, size),
+    "view": lambda self, size: _call(OPS["view"], self, size),  # in one of two signatures `size` is a dtype
+    "_unsafe_view": lambda self, size: _call(OPS["view"], self, size),
     "_reshape_alias": lambda self, size, stride: _call(OPS["reshape"], self, size),
     "mT": lambda self: _call(OPS["transpose"], self, -2, -1), "mH": _other(OPS["adjoint"]),
     "matrix_H": _other(OPS["adjoint"]), "numpy_T": lambda self: _call(OPS["t"], self),
