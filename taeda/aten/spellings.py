@@ -49,7 +49,7 @@ def _slice(self, dim=0, start=None, end=None, step=1):
     if isinstance(step, int) and step <= 0:
         raise RuntimeError("slice step must be positive")
     if not isinstance(dim, int) or not -64 <= dim < 64:  # no tensor has more; the key has an entry for each before it
-        raise IndexError(f"slice(): expected dim to be a dimension of the tensor, got {dim!r:.80}")
+        raise IndexError(f"slice(): the tensor has no dimension {dim!r:.80}")
     cut = slice(start, None if end == 2**63 - 1 else end, step)
     key = (*[slice(None)] * dim, cut) if dim >= 0 else (Ellipsis, cut, *[slice(None)] * (-dim - 1))
     return _call(operator.getitem, self, key)
