@@ -475,7 +475,6 @@ cdef object run_view(Op op, PyObject** bound, bint record):
 cdef object run_host(Op op, PyObject** bound, object out, bint record):
     """The result of an op that a body computes; ``out``, if there is one, holds it then."""
     cdef object copy
-    cdef int previous
     cdef PyObject* inner[MAXARGS]
     if op.nparams and not isinstance(<object>bound[0], Tensor) and op.params[0] == "input":
         raise_not_tensor(op, bound, 0)
@@ -483,14 +482,7 @@ cdef object run_host(Op op, PyObject** bound, object out, bint record):
     if op.kind == MUTATES and not op.inplace:
         copy = copy_to_write(op, <Tensor>bound[0])
         inner[0] = <PyObject*>copy
-    if record:
-        previous = swap_no_grad(GRAD_OFF)
-        try:
-            result = compute_in_place(op, inner) if op.inplace else compute(op, inner)
-        finally:
-            swap_no_grad(previous)
-    else:
-        result = compute_in_place(op, inner) if op.inplace else compute(op, inner)
+    result = compute_guarded(op, inner, record) if record or op.inplace else compute(op, inner)
     if op.kind == MUTATES:
         result = <object>inner[0]
         if op.inplace:
@@ -500,12 +492,19 @@ cdef object run_host(Op op, PyObject** bound, object out, bint record):
     return result
 
 
-cdef object compute_in_place(Op op, PyObject** bound):
+cdef object compute_guarded(Op op, PyObject** bound, bint record):
+    """:func:`compute` outside the graph where the op is recorded. A first argument that Ctrl-C may have left half
+    written counts as written."""
+    cdef int before = swap_no_grad(GRAD_OFF) if record else 0
     try:
         return compute(op, bound)
-    except KeyboardInterrupt:  # it may be half written
-        (<Tensor>bound[0]).storage.version += 1
+    except KeyboardInterrupt:
+        if op.inplace:
+            (<Tensor>bound[0]).storage.version += 1
         raise
+    finally:
+        if record:
+            swap_no_grad(before)
 
 
 cdef inline Tensor copy_to_write(Op op, Tensor t):

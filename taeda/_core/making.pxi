@@ -137,23 +137,25 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=Fa
     cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
     cdef int64_t n = 1
     cdef int i
+    cdef bint empty = False, lost = False
     init_dims(t, ndim)
     for i in range(ndim - 1, -1, -1):
         t.sizes[i] = sizes[i]
         t.strides[i] = n
         if sizes[i] > 1:
-            if n > (<int64_t>1 << 62) // ITEMSIZE[dtype] // sizes[i] and count_of(ndim, sizes):
-                raise RuntimeError(f"a tensor of sizes {make_size(ndim, sizes)} is too large")
-            overflows_times(n, sizes[i], &n)
+            lost |= overflows_times(n, sizes[i], &n)
+        elif sizes[i] == 0:
+            empty = True
         elif sizes[i] < 0:
             raise RuntimeError(f"sizes must not be negative, got {make_size(ndim, sizes)}")
-    for i in range(ndim):
-        if sizes[i] == 0:
-            n = 0
-    t.count = n
+    t.count = 0 if empty else n
+    lost |= overflows_times(n, ITEMSIZE[dtype], &n)
+    if empty:
+        n = 0
+    elif lost or n > <int64_t>1 << 62:
+        raise RuntimeError(f"a tensor of sizes {make_size(ndim, sizes)} is too large")
     t.code = dtype
     t.contiguous = True
-    n *= ITEMSIZE[dtype]
     t.storage = late_storage(n, t) if late and n >= LATE_LEAST else new_storage(n)
     t.raw = t.storage.data
     if t.storage.device:

@@ -276,8 +276,6 @@ cdef int check_and_find_variant(Op op, PyObject** bound, PyObject** params, int*
     if op.body_check is not None and (given or op.nparams == op.noperands):
         if not op.one_dtype or not of_one_dtype(op, params):
             op.body_check(*[<object>bound[i] for i in range(op.nparams)])
-    if op.fits:
-        check_operands(op, params, compute)
     if not given:
         return 0
     if op.exact:
@@ -498,6 +496,8 @@ cdef object pointwise_call(Op op, PyObject** bound, object out, bint at_once):
     if op.strict_bool:
         refuse_bools(op, inputs)
     variant = check_and_find_variant(op, bound, inputs, &nparams, compute)
+    if nt < n and op.fits:
+        check_operands(op, inputs, compute)
     if recorders:
         result = RECORDER(op, inputs, nparams, compute, variant, <Tensor>bound[0] if op.inplace else None)
         if result is not None:
@@ -741,6 +741,8 @@ cdef object pointwise_out(Op op, PyObject** bound, object out):
         if simple and (op.kinds >> DOMAIN[compute]) & 1:
             check_inplace(t, False)
             variant = check_and_find_variant(op, bound, inputs, &nparams, compute)
+            if op.fits:
+                check_operands(op, inputs, compute)
             return launch_pointwise(op, inputs, nparams, compute, variant, t)
     result = pointwise_call(op, bound, None, True)
     return callbacks.write_out(op, out, result, tuple([<object>bound[i] for i in range(op.nparams)]))
