@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import taeda
-from taeda import nn
 
-from .. import _core
+from .. import _core, nn
 from .._core.memory import memory_stats, reset_peak_memory_stats
 from ..nn.modules import _hooks
 from ._pytree import tree_flatten

@@ -7,8 +7,8 @@ import itertools
 import math
 from collections.abc import Iterator, Sized
 
-from ... import randperm
 from ..._core.random import Generator
+from ...ops.random import randperm
 from .sampler import Sampler
 
 
