@@ -76,7 +76,7 @@ class _Bucket:
             return
         with no_grad():
             parts = [
-                p.new_zeros(p.numel()) if no else p.grad.detach().reshape(-1)  # type: ignore[union-attr]
+                p.new_zeros(p.numel()) if no else p.grad.detach().reshape(-1)
                 for p, no in zip(self.parameters, without, strict=True)
             ]
             flat = cat(parts)

@@ -250,7 +250,7 @@ class Links:
                 place[: payload.nbytes] = payload
             elif size > _LARGE:
                 # large ones go to memory that the allocator has had before: fresh pages cost as much as the transfer
-                place = memoryview(empty(size, dtype=uint8).numpy())  # type: ignore[arg-type]
+                place = memoryview(empty(size, dtype=uint8).numpy())
             else:
                 place = payload
             if size > _LARGE:

@@ -22,7 +22,7 @@ def _packed(obj: Any) -> Tensor:
 
 
 def _unpacked(data: Tensor) -> Any:
-    return pickle.loads(memoryview(data.numpy()))  # type: ignore[arg-type]
+    return pickle.loads(memoryview(data.numpy()))
 
 
 def _exchange(group: ProcessGroup, doing: str, payloads: Sequence[Tensor | None], expected: Sequence[int]) -> list:

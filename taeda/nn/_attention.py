@@ -9,7 +9,7 @@ from typing import Any
 from .._core import Tensor, bool_
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.creation import zeros_like
-from ..ops.dropout import dropout
+from ..ops.dropout import dropout  # type: ignore[attr-defined]  # made from a table
 from ..ops.joining import cat
 from ..ops.matmul import linear
 from ..ops.softmax import softmax

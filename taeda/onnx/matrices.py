@@ -267,7 +267,7 @@ def _orthogonal(G: Tensor) -> tuple[Tensor, Tensor]:
     start = zeros((), dtype=int64), zeros((), dtype=int64), G, V
     _, _, G, V = while_loop(lambda count, idle, G, V: (idle < 2 * half) & (count < 80 * half), step, start)
     longest = (G * G).sum(-2).argsort(-1, descending=True)[..., :n].unsqueeze(-2)
-    return tuple(M.gather(-1, longest.expand(*M.shape[:-1], n)) for M in (G, V[..., :n, :]))  # type: ignore[return-value]
+    return tuple(M.gather(-1, longest.expand(*M.shape[:-1], n)) for M in (G, V[..., :n, :]))
 
 
 def singular(A: Tensor, full_matrices: bool) -> tuple:

@@ -28,7 +28,7 @@ _SMALL = 1 << 16  # bytes up to which one round of messages with everything is f
 
 def bytes_of(x: Tensor) -> Any:
     """The memory of a flat tensor."""
-    return memoryview(x.view(uint8).numpy()) if x.numel() else memoryview(b"")  # type: ignore[arg-type]
+    return memoryview(x.view(uint8).numpy()) if x.numel() else memoryview(b"")
 
 
 class MessageEngine(BlockingEngine):

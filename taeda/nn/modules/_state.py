@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from taeda.__future__ import get_swap_module_params_on_conversion
 
-from ... import utils
-from ..._core import Tensor
+from ..._core import Tensor, swap_tensors
 from ...autograd import no_grad
 from ..parameter import Parameter, is_lazy
 from . import _hooks
@@ -282,7 +281,7 @@ def _exchange(param: Tensor, given: Tensor, assign: bool) -> None:
             new.requires_grad_(param.requires_grad)
         else:
             new = Parameter(new, requires_grad=param.requires_grad)
-    utils.swap_tensors(param, new)
+    swap_tensors(param, new)
 
 
 class _LoadHook:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Any
 
 from ..._core import Tensor, int64
+from ..._namespaces import above
 from ...ops.creation import ones, zeros
 from ...ops.exchange import tensor
 from .. import functional as F
@@ -301,7 +301,7 @@ class SyncBatchNorm(_BatchNorm):
         factor = self._count()
         moved = self.training and self.track_running_stats
         running = (self.running_mean, self.running_var) if moved else (None, None)
-        functional = importlib.import_module("taeda.distributed.nn.functional")
+        functional = above("distributed.nn.functional")
         weight, bias, group = self.weight, self.bias, self.process_group
         return functional.sync_batch_norm(input, *running, weight, bias, factor, self.eps, group)
 

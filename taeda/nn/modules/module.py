@@ -18,6 +18,7 @@ from taeda._core.nearest import ChecksKeywords, nearest
 
 from ... import _core
 from ..._core import Tensor
+from ..._namespaces import above
 from ...autograd import no_grad
 from ...ops.creation import empty_like
 from ..parameter import Buffer, Parameter, is_lazy
@@ -421,10 +422,8 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
 
     def compile(self, *args, **kwargs) -> None:
         """:func:`taeda.compile` in place: calls of ``forward`` are compiled from now on. Copies are not."""
-        from taeda.compiler import compile
-
         self.__dict__.pop("forward" if self._compiled_call_impl is not None else "", None)
-        self._compiled_call_impl = self.__dict__["forward"] = compile(self.forward, *args, **kwargs)
+        self._compiled_call_impl = self.__dict__["forward"] = above("compiler").compile(self.forward, *args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
