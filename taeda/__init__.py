@@ -1,6 +1,6 @@
 """taeda: a define-by-run deep-learning framework with PyTorch's API, written in Python down to its kernels.
 
-Explicit re-exports and nothing else: each name's home is the module it is imported from.
+Re-exports and nothing else: a name's home is the module it is imported from, or its stanza says ``public="taeda"``.
 """
 
 # ruff: noqa: I001 - the order is that of the layers
@@ -164,5 +164,9 @@ from .storage import (
     FloatStorage, FloatStorage as Storage, HalfStorage, IntStorage, LongStorage, ShortStorage, TypedStorage,
     UntypedStorage,
 )  # fmt: skip
+
+from .ops.registry import PUBLIC as _PUBLIC
+
+globals().update(_PUBLIC["taeda"])  # ops whose stanza says so
 
 newaxis = None

@@ -18,9 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import taeda
-from taeda import nn
 
-from . import devices
+from . import devices, nn
 from .compiler import describe_cache
 from .utils.collect_env import get_pretty_env_info
 

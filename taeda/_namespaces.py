@@ -52,6 +52,51 @@ NAMES = {
     for name in names.split()
 }
 
+#: Modules that a lower layer loads when a program asks for what they hold, and what it asks for. No other import leads
+#: from a lower layer to a higher one.
+ABOVE = {
+    "_numpy": "NumPy's functions of tensors that require grad",
+    "array_api": "`Tensor.__array_namespace__`",
+    "aten": "`taeda.ops.aten`, PyTorch's name for it",
+    "aten.spellings": "an op by ATen's name: the records need `nn`, the names of ops do not",
+    "compiler": "`Module.compile`",
+    "distributed": "`nn.parallel.DistributedDataParallel`, `utils.data.DistributedSampler`",
+    "distributed.nn.functional": "`nn.SyncBatchNorm`",
+    "profiler.events": "`autograd.profiler_util`, PyTorch's older name for it",
+    "profiler.legacy": "`autograd.profiler`, PyTorch's older name for it",
+    "utils._wrapper_subclass": "classes with a `__torch_dispatch__`",
+}
+
+
+def above(name: str) -> Any:
+    """The module ``taeda.<name>`` of a higher layer, loaded now.
+
+    Raises:
+        KeyError: it is not declared in :data:`ABOVE`.
+    """
+    if name not in ABOVE:
+        raise KeyError(f"taeda.{name}: a module of a higher layer is declared in taeda/_namespaces.py, ABOVE")
+    return importlib.import_module(f"taeda.{name}")
+
+
+def names_of(name: str, package: str, names: tuple[str, ...] | None = None) -> Callable[[str], Any]:
+    """The ``__getattr__`` of ``package``, PyTorch's path to public names of ``taeda.<name>``, which lies above it.
+
+    Args:
+        name: one of :data:`ABOVE`.
+        package: the full name of the module that hands the names on.
+        names: those that it hands on (default: all).
+    """
+
+    def handed_on(attribute: str) -> Any:
+        if not attribute.startswith("__") and (names is None or attribute in names):
+            found = getattr(above(name), attribute, None)
+            if found is not None:
+                return found
+        raise AttributeError(f"module {package!r} has no attribute {attribute!r}", name=attribute)
+
+    return handed_on
+
 
 def lazy(name: str) -> Any:
     """The attribute ``name`` of taeda, imported now: the ``__getattr__`` of the package.

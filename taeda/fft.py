@@ -7,7 +7,8 @@ from .ops.fft import (
     irfft2, irfftn, rfft, rfft2, rfftfreq, rfftn,
 )  # fmt: skip
 
-from .ops.registry import name_within as _name_within
+from .ops.registry import PUBLIC as _PUBLIC, name_within as _name_within
 
+globals().update(_PUBLIC["fft"])  # ops whose stanza says so
 __all__ = [name for name in dir() if not name.startswith("_")]
 _name_within(globals(), "fft_", ("fftfreq", "fftshift", "ifftshift", "rfftfreq"))

@@ -39,6 +39,7 @@ from .ops.linalg import linalg_vander as vander
 from .ops.linalg import linalg_vecdot as vecdot
 from .ops.matmul import matmul, matrix_power
 from .ops.reduction import vector_norm
+from .ops.registry import PUBLIC as _PUBLIC
 from .ops.registry import name_within as _name_within
 from .ops.views import diagonal as _diagonal
 
@@ -62,6 +63,7 @@ def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
 
 diagonal.__name__ = "linalg_diagonal"
 
+globals().update(_PUBLIC["linalg"])  # ops whose stanza says so
 
 __all__ = [name for name in dir() if not name.startswith("_")]
 _name_within(globals(), "linalg_", ("matmul", "matrix_exp", "matrix_power"))

@@ -23,7 +23,7 @@ from . import _core
 from ._core import DISPATCHING, OVERRIDING, Tensor
 from ._core.callbacks import callbacks
 from ._core.exchange import count_modes
-from ._namespaces import complete
+from ._namespaces import above, complete
 from .kernels.forks import free_in_children
 from .ops.meta import is_meta, planning
 from .ops.table import trait
@@ -199,7 +199,7 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: 
 
 def _wrappers_module() -> Any:
     """What asks the ``__torch_dispatch__`` of classes; it lies above this module, and few programs need it."""
-    return importlib.import_module("taeda.utils._wrapper_subclass")
+    return above("utils._wrapper_subclass")
 
 
 def _without_classes(func: Callable, found: list, args: tuple, kwargs: dict) -> Any:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import taeda
-from taeda import Tensor
+
+from ._core import Tensor
 
 __all__ = ["SobolEngine"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import taeda
-from taeda import Tensor
 
 from . import _core
+from ._core import Tensor
 from .ops import sparse as _coordinates
 from .ops.compressed import CompressedTensor
 from .ops.sparse import SparseTensor

@@ -8,12 +8,7 @@ from .ops.bessel import (
     scaled_modified_bessel_k1, spherical_bessel_j0,
 )  # fmt: skip
 from .ops.elementary import exp2, expm1, log1p, logit, sigmoid as expit, sinc, xlog1py, xlogy
-from .ops.orthogonal import (
-    chebyshev_polynomial_t, chebyshev_polynomial_u, chebyshev_polynomial_v, chebyshev_polynomial_w,
-    hermite_polynomial_h, hermite_polynomial_he, laguerre_polynomial_l, legendre_polynomial_p,
-    shifted_chebyshev_polynomial_t, shifted_chebyshev_polynomial_u, shifted_chebyshev_polynomial_v,
-    shifted_chebyshev_polynomial_w,
-)  # fmt: skip
+from .ops import orthogonal as _orthogonal
 from .ops.pointwise import round
 from .ops.reduction import logsumexp
 from .ops.softmax import log_softmax, softmax
@@ -22,7 +17,8 @@ from .ops.special import (
     lgamma as gammaln, log_ndtr, mvlgamma as multigammaln, ndtr, ndtri, polygamma, zeta,
 )  # fmt: skip
 
-from .ops.registry import name_within as _name_within
+from .ops.registry import PUBLIC as _PUBLIC, name_within as _name_within
 
+globals().update(_PUBLIC["special"])  # ops whose stanza says so: all orthogonal polynomials
 __all__ = [name for name in dir() if not name.startswith("_")]
 _name_within(globals(), "special_", __all__)

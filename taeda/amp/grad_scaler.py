@@ -12,17 +12,21 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda._core.optim import alike
 from taeda._core.replay import call_unless
 from taeda.ops.updates import change_all, total_norm
 
+from .._core import Tensor, bfloat16, float16, float32, int32
+from ..autograd import no_grad
+from ..ops.creation import full
+from ..ops.exchange import tensor
+from ..ops.indexing import where
+from ..ops.joining import stack
 from .autocast_mode import is_autocast_available
 
 __all__ = ["GradScaler", "OptState"]
 
-_NARROW = (taeda.float32, taeda.float16, taeda.bfloat16)
+_NARROW = (float32, float16, bfloat16)
 
 
 class OptState(enum.Enum):
@@ -85,8 +89,8 @@ class GradScaler:
 
     def _start(self, device: Any = None) -> Tensor:
         if self._scale is None:
-            self._scale = taeda.full((), float(self._init_scale), dtype=taeda.float32, device=device)
-            self._growth_tracker = taeda.full((), self._init_growth_tracker, dtype=taeda.int32, device=device)
+            self._scale = full((), float(self._init_scale), dtype=float32, device=device)
+            self._growth_tracker = full((), self._init_growth_tracker, dtype=int32, device=device)
         return self._scale
 
     def _begun(self, name: str) -> Tensor:
@@ -125,15 +129,15 @@ class GradScaler:
 
     @staticmethod
     def _unscale(optimizer: Any, inverse: Tensor, allow_half: bool) -> Tensor:
-        with taeda.no_grad():
+        with no_grad():
             grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-            if not allow_half and any(grad.dtype is taeda.float16 for grad in grads):
+            if not allow_half and any(grad.dtype is float16 for grad in grads):
                 raise ValueError("Attempting to unscale FP16 gradients.")
             values = [grad._values() if grad.is_sparse else grad for grad in grads]
             if values and alike(values) and values[0].dtype in _NARROW:
                 finite = total_norm(values, math.inf).isfinite()
             else:
-                finite = taeda.stack([value.isfinite().all() for value in values] or [taeda.tensor(True)]).all()
+                finite = stack([value.isfinite().all() for value in values] or [tensor(True)]).all()
             change_all(values, "scale", inverse)
             return finite.logical_not().float()
 
@@ -169,18 +173,18 @@ class GradScaler:
             return
         scale = self._begun("update")
         assert self._growth_tracker is not None
-        with taeda.no_grad():
+        with no_grad():
             if new_scale is not None:
                 scale.fill_(new_scale if not isinstance(new_scale, Tensor) else new_scale.item())
             else:
                 found = [s["found_inf"] for s in self._per_optimizer_states.values() if s["found_inf"] is not None]
                 if not found:
                     raise RuntimeError("No inf checks were recorded prior to update.")
-                lower = taeda.stack(found).any()
+                lower = stack(found).any()
                 higher = self._growth_tracker == self._growth_interval - 1
                 grown = scale * self._growth_factor
-                kept = taeda.where(higher & grown.isfinite(), grown, scale)
-                scale.copy_(taeda.where(lower, scale * self._backoff_factor, kept))
+                kept = where(higher & grown.isfinite(), grown, scale)
+                scale.copy_(where(lower, scale * self._backoff_factor, kept))
                 self._growth_tracker.add_(1).mul_((lower | higher).logical_not())
         self._per_optimizer_states.clear()
 
@@ -257,7 +261,7 @@ class GradScaler:
 
     def _check_inf_per_device(self, optimizer: Any) -> dict:
         state = self._state(optimizer)
-        state["found_inf"] = self._unscale(optimizer, taeda.full((), 1.0), allow_half=True)
+        state["found_inf"] = self._unscale(optimizer, full((), 1.0), allow_half=True)
         return {str(state["found_inf"].device): state["found_inf"]}
 
     def _found_inf_per_device(self, optimizer: Any) -> dict:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import taeda
-from taeda import Tensor
 
+from .._core import Tensor
 from ._dtypes import result_type
 from ._elementwise import need_axis, need_indices, promoted
 

@@ -6,7 +6,8 @@ import warnings
 from typing import Any
 
 import taeda
-from taeda import Tensor
+
+from .._core import Tensor
 
 __all__ = [
     "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid",

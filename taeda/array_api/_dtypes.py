@@ -6,9 +6,9 @@ import builtins
 from typing import Any, NamedTuple
 
 import taeda
-from taeda import Tensor
 
 from .. import _core
+from .._core import Tensor
 
 __all__ = ["__array_namespace_info__", "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 

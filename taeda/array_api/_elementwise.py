@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import taeda
-from taeda import Tensor
 
+from .._core import Tensor
 from ..ops.table import OPS
 from ._dtypes import isdtype, result_type
 

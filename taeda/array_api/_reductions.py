@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
-from taeda import Tensor
 
+from .._core import Tensor
 from ._dtypes import isdtype
 from ._elementwise import need_axis, need_indices, promoted
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import taeda
-from taeda import Tensor
+
+from .._core import Tensor
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import taeda
-from taeda import Tensor
 
+from .._core import Tensor
 from ._arranging import matmul, matrix_transpose, tensordot, vecdot
 from ._elementwise import promoted
 from ._reductions import sum as _sum

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 from .._core import Composite
+from .._namespaces import above
 from ..ops.table import OPS, trait
 
 
@@ -129,7 +129,7 @@ class OpOverloadPacket:
 @functools.cache
 def _spellings() -> Any:
     """The records, which need all layers up to ``taeda.nn``: not before an op is asked for."""
-    return importlib.import_module("taeda.aten.spellings")
+    return above("aten.spellings")
 
 
 @functools.cache

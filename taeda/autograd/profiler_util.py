@@ -1,15 +1,7 @@
-"""An older name of the events of ``taeda.profiler``, which lies above this layer and is imported when something is
-asked for."""
+"""PyTorch's older path to the events of the profiler, which lie above this layer: :mod:`taeda.profiler.events`."""
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from .._namespaces import names_of
 
-
-def __getattr__(name: str) -> Any:
-    if not name.startswith("__"):
-        found = getattr(importlib.import_module("taeda.profiler.events"), name, None)
-        if found is not None:
-            return found
-    raise AttributeError(f"module 'taeda.autograd.profiler_util' has no attribute '{name}'")
+__getattr__ = names_of("profiler.events", __name__)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-
+from .._core import bfloat16
 from ..amp import GradScaler as _GradScaler
 from ..amp import autocast as _autocast
 
@@ -17,7 +16,7 @@ class autocast(_autocast):
 
     def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
         super().__init__(
-            "cpu", dtype=taeda.bfloat16 if dtype is None else dtype, enabled=enabled, cache_enabled=cache_enabled
+            "cpu", dtype=bfloat16 if dtype is None else dtype, enabled=enabled, cache_enabled=cache_enabled
         )
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import taeda
-
+from .._core import float16
 from ..amp import GradScaler as _GradScaler
 from ..amp import autocast as _autocast
 from ..amp import custom_bwd as _custom_bwd
@@ -29,7 +28,7 @@ class autocast(_autocast):
     def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
         _warn_of_name("autocast")
         super().__init__(
-            "cuda", dtype=taeda.float16 if dtype is None else dtype, enabled=enabled, cache_enabled=cache_enabled
+            "cuda", dtype=float16 if dtype is None else dtype, enabled=enabled, cache_enabled=cache_enabled
         )
 
 

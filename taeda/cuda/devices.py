@@ -5,8 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import taeda
-
+from .. import _core
 from .._core import NoCudaError
 from . import _contract, _driver, _native
 
@@ -38,8 +37,8 @@ def index_of(device: Any = None, optional: bool = True) -> int:
     if device is None:
         return _native.get_index()
     if isinstance(device, str):
-        device = taeda.device(device)
-    if isinstance(device, taeda.device):
+        device = _core.device(device)
+    if isinstance(device, _core.device):
         if device.type != "cuda":
             raise ValueError(f"Expected a cuda device, but got: {device}")
         if device.index is None and not optional:
@@ -101,7 +100,7 @@ class device:
         elif isinstance(device, int):
             self.idx = device
         else:
-            found = taeda.device(device)
+            found = _core.device(device)
             if found.type != "cuda":
                 raise ValueError(f"Expected a cuda device, but got: {found}")
             self.idx = found.index if found.index is not None else (_native.get_index() if is_available() else 0)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import taeda
-
+from .. import _core
 from . import _driver, _native
 from ._driver import POINTER, ask, call, get
 from .devices import index_of, need
@@ -45,7 +44,7 @@ class Stream:
     @property
     def device(self) -> Any:
         """Its GPU."""
-        return taeda.device("cuda", self._index)
+        return _core.device("cuda", self._index)
 
     @property
     def device_index(self) -> int:
@@ -152,7 +151,7 @@ class Event:
     @property
     def device(self) -> Any:
         """The GPU on whose stream it was recorded; None before."""
-        return None if self._index < 0 else taeda.device("cuda", self._index)
+        return None if self._index < 0 else _core.device("cuda", self._index)
 
     def record(self, stream: Stream | None = None) -> None:
         """Put it behind what a stream, the current one by default, has now."""

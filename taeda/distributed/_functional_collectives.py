@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, contiguous_format
+from ..ops.joining import cat, stack
 from . import collectives
 from .device_mesh import DeviceMesh
 from .groups import ProcessGroup, _world, get_process_group_ranks
@@ -71,7 +70,7 @@ def _op(name: str) -> ReduceOp:
 
 
 def _reduced(group: ProcessGroup, op: ReduceOp, x: Tensor) -> Tensor:
-    made = x.clone(memory_format=taeda.contiguous_format)
+    made = x.clone(memory_format=contiguous_format)
     collectives.all_reduce(made, op, group)
     return made
 
@@ -79,11 +78,11 @@ def _reduced(group: ProcessGroup, op: ReduceOp, x: Tensor) -> Tensor:
 def _gathered(group: ProcessGroup, dim: int, x: Tensor) -> Tensor:
     made = x.new_empty((group.size(), *x.shape))
     collectives.all_gather_into_tensor(made.reshape(-1), x.contiguous().reshape(-1), group)
-    return taeda.cat(list(made.unbind(0)), dim) if x.dim() else made
+    return cat(list(made.unbind(0)), dim) if x.dim() else made
 
 
 def _scattered(group: ProcessGroup, dim: int, op: ReduceOp, x: Tensor) -> Tensor:
-    parts = taeda.stack(list(x.chunk(group.size(), dim)))
+    parts = stack(list(x.chunk(group.size(), dim)))
     made = parts.new_empty(parts.shape[1:])
     collectives.reduce_scatter_tensor(made.reshape(-1), parts.reshape(-1), op, group)
     return made

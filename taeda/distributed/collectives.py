@@ -11,9 +11,13 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, int64, strided
+from ..autograd import no_grad
+from ..ops import exchange
+from ..ops.creation import zeros
+from ..ops.joining import cat
+from ..ops.sparse import sparse_coo_tensor
+from ..types import sparse_coo
 from .engines.contract import Call
 from .groups import ProcessGroup, check_timeout, resolve, warn_not_in_group
 from .reduction import ReduceOp, check_op
@@ -26,7 +30,7 @@ def _tensor(value: Any, name: str) -> Tensor:
             f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
             f"             but got {type(value)} instead."
         )
-    if value.layout is not taeda.strided:
+    if value.layout is not strided:
         raise ValueError(f"`{name}`: expected a dense tensor, got layout {value.layout}; use to_dense()")
     return value.detach()
 
@@ -109,7 +113,7 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
     Raises:
         RuntimeError: a process is gone, does something else, or did not come in time.
     """
-    if isinstance(tensor, Tensor) and tensor.layout is taeda.sparse_coo:
+    if isinstance(tensor, Tensor) and tensor.layout is sparse_coo:
         return sparse_all_reduce(tensor, op, group)
     value = _tensor(tensor, "tensor")
     processes = _member("all_reduce", group)
@@ -132,8 +136,8 @@ def sparse_all_reduce(tensor: Tensor, op: Any, group: Any) -> Work | None:
     if op is not ReduceOp.SUM:
         raise ValueError(f"all_reduce: expected ReduceOp.SUM for sparse tensors, got {op!r}")
     own: Any = tensor.detach().coalesce()
-    counts = taeda.zeros(processes.size(), dtype=taeda.int64)
-    all_gather_into_tensor(counts, taeda.tensor([own.values().shape[0]]), processes)
+    counts = zeros(processes.size(), dtype=int64)
+    all_gather_into_tensor(counts, exchange.tensor([own.values().shape[0]]), processes)
     longest = int(counts.max())
 
     def everyones(part: Tensor) -> Tensor:
@@ -142,11 +146,11 @@ def sparse_all_reduce(tensor: Tensor, op: Any, group: Any) -> Work | None:
         padded[: part.shape[0]] = part
         rows = part.new_empty(processes.size(), *padded.shape)
         all_gather_into_tensor(rows, padded, processes)
-        return taeda.cat([r[:n] for r, n in zip(rows, counts.tolist(), strict=True)])
+        return cat([r[:n] for r, n in zip(rows, counts.tolist(), strict=True)])
 
     indices, values = everyones(own.indices().t().contiguous()), everyones(own.values())
-    with taeda.no_grad():
-        tensor.copy_(taeda.sparse_coo_tensor(indices.t(), values, own.shape).coalesce())
+    with no_grad():
+        tensor.copy_(sparse_coo_tensor(indices.t(), values, own.shape).coalesce())
     return done([tensor])
 
 
@@ -160,7 +164,7 @@ def all_reduce_coalesced(
         return None
     _same_dtype(*values)
     op = check_op("all_reduce_coalesced", op, values[0])
-    flat = taeda.cat([v.reshape(-1) for v in values])
+    flat = cat([v.reshape(-1) for v in values])
 
     def begin(call: Call) -> Any:
         return processes.engine.all_reduce(call, flat, op)

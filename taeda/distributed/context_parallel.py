@@ -12,13 +12,15 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.autograd import Function
 from taeda.autograd.function import once_differentiable
 
+from .._core import Tensor, bfloat16, float16, float32, float64
 from ..nn.functional import scaled_dot_product_attention
 from ..ops.attention import _attention, _attention_backward
+from ..ops.creation import empty_like, ones_like, zeros_like
+from ..ops.elementary import logaddexp
+from ..ops.joining import cat
 from ..overrides import TorchFunctionMode
 from .collectives import P2POp, all_gather, batch_isend_irecv, irecv, isend
 from .groups import get_rank, get_world_size
@@ -32,7 +34,7 @@ __all__ = [
 ]
 
 _TAG = 30_001
-_DTYPES = (taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16)
+_DTYPES = (float32, float64, float16, bfloat16)
 _Block = tuple[slice, slice, bool]  # of queries, of keys, and whether it is causal
 
 
@@ -52,7 +54,7 @@ def _block(rank: int, source: int, causal: bool, balanced: bool, half: int) -> _
 def _rotate(tensors: Sequence[Tensor], group: Any) -> tuple[list[Tensor], list]:
     """Send ``tensors`` to the next process; places for those of the one before, and what to wait for."""
     rank, size = get_rank(group), get_world_size(group)
-    places = [taeda.empty_like(t) for t in tensors]
+    places = [empty_like(t) for t in tensors]
     ops = [P2POp(isend, t, None, group, _TAG, (rank + 1) % size) for t in tensors]
     ops += [P2POp(irecv, t, None, group, _TAG, (rank - 1) % size) for t in places]
     return places, batch_isend_irecv(ops)
@@ -102,10 +104,10 @@ class _Ring(Function):
         query, key, value, out, lse = ctx.saved_tensors
         causal, balanced, scale, group = ctx.settings
         grad, q = _wide(grad, query)
-        sums = taeda.cat([lse, taeda.ones_like(lse)], -1)  # exp(score - lse) are the weights of the whole row
-        dq = taeda.zeros_like(q)
+        sums = cat([lse, ones_like(lse)], -1)  # exp(score - lse) are the weights of the whole row
+        dq = zeros_like(q)
         here = [key.contiguous(), value.contiguous()]
-        grads = [taeda.zeros_like(x) for x in _wide(*here)]
+        grads = [zeros_like(x) for x in _wide(*here)]
         for block, k, v in _turns(here, group, causal, balanced, query.shape[2] // 2):
             if block is not None:
                 rows, columns, masked = block
@@ -126,7 +128,7 @@ class _Ring(Function):
 
 def _merge(out: Tensor, lse: Tensor, part: Tensor, part_lse: Tensor) -> None:
     """Put attention over further keys into ``out`` and ``lse``, in place."""
-    both = taeda.logaddexp(lse, part_lse)
+    both = logaddexp(lse, part_lse)
     out.copy_(out * (lse - both).exp() + part * (part_lse - both).exp())
     lse.copy_(both)
 
@@ -205,7 +207,7 @@ def context_parallel_shard(mesh: Any, buffers: Sequence[Tensor], seq_dims: Seque
     found = []
     for buffer, dim in zip(buffers, seq_dims, strict=True):
         parts = _cut(buffer, dim, size)
-        found.append(taeda.cat([parts[rank], parts[-1 - rank]], dim))
+        found.append(cat([parts[rank], parts[-1 - rank]], dim))
     return found
 
 
@@ -222,10 +224,10 @@ def context_parallel_unshard(
     group = _group_of(mesh)
     whole = []
     for buffer, dim in zip(buffers, seq_dims, strict=True):
-        slots = [taeda.empty_like(buffer.detach()) for _ in range(get_world_size(group))]
+        slots = [empty_like(buffer.detach()) for _ in range(get_world_size(group))]
         all_gather(slots, buffer.detach().contiguous(), group)
         halves = [slot.chunk(2, dim) for slot in slots]
-        whole.append(taeda.cat([h[0] for h in halves] + [h[1] for h in reversed(halves)], dim))
+        whole.append(cat([h[0] for h in halves] + [h[1] for h in reversed(halves)], dim))
     return whole
 
 

@@ -6,12 +6,16 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.nn import Module, Parameter
 from taeda.ops.parts import OfParts
 
+from .. import nn
+from .._core import Tensor, int32, int64
+from ..autograd import is_grad_enabled, no_grad
 from ..futures import Future
+from ..ops import creation, exchange
+from ..ops.joining import cat
+from ..ops.sparse import sparse_coo_tensor
 from .algorithms.join import Join, Joinable, JoinHook, _Config
 from .collectives import all_reduce, broadcast, sparse_all_reduce
 from .groups import ProcessGroup, ReduceOp, resolve
@@ -70,12 +74,12 @@ class _Bucket:
         if self.sparse:
             self.result = _sparse_mean(ddp, self.parameters[0], without[0])
             return
-        with taeda.no_grad():
+        with no_grad():
             parts = [
-                p.new_zeros(p.numel()) if no else p.grad.detach().reshape(-1)  # type: ignore[union-attr]
+                p.new_zeros(p.numel()) if no else p.grad.detach().reshape(-1)
                 for p, no in zip(self.parameters, without, strict=True)
             ]
-            flat = taeda.cat(parts)
+            flat = cat(parts)
             if ddp._hook is not None:
                 self.result = ddp._hook[1](ddp._hook[0], GradBucket(self.index, self.last, flat, self.parameters))
                 return
@@ -89,7 +93,7 @@ class _Bucket:
     def finish(self, used: set[Parameter]) -> None:
         """Wait, and write the averages back; what no process used keeps what it had."""
         assert self.result is not None
-        with taeda.no_grad():
+        with no_grad():
             flat = self.result.wait()
             if self.sparse:
                 if self.parameters[0] in used:
@@ -227,10 +231,10 @@ class DistributedDataParallel(Module, Joinable):
 
     def _broadcast(self, tensors: list[Tensor], root: int = 0) -> None:
         """Copy the tensors of process ``root`` of the group to the others, those of a dtype together."""
-        with taeda.no_grad():
+        with no_grad():
             for dtype in dict.fromkeys(t.dtype for t in tensors):
                 some = [t.detach() for t in tensors if t.dtype == dtype]
-                flat = taeda.cat([t.reshape(-1) for t in some])
+                flat = cat([t.reshape(-1) for t in some])
                 broadcast(flat, group=self.process_group, group_src=root)
                 if self.process_group.rank() != root:
                     for t, part in zip(some, flat.split([t.numel() for t in some]), strict=True):
@@ -246,7 +250,7 @@ class DistributedDataParallel(Module, Joinable):
         return self._after_forward(self.module(*inputs, **kwargs))
 
     def _before_forward(self) -> None:
-        training = taeda.is_grad_enabled() and self.require_backward_grad_sync
+        training = is_grad_enabled() and self.require_backward_grad_sync
         Join.notify_join_context(self)
         joining = self._join_config.enable and not self._alone
         if joining:
@@ -266,7 +270,7 @@ class DistributedDataParallel(Module, Joinable):
             self._broadcast_buffers(True)
 
     def _after_forward(self, outputs: Any) -> Any:
-        training = taeda.is_grad_enabled() and self.require_backward_grad_sync
+        training = is_grad_enabled() and self.require_backward_grad_sync
         if training and (self.find_unused_parameters or self.static_graph):
             if not self.static_graph or self._used is None:
                 self._found_unused = set(self._trained) - _reached(outputs)
@@ -321,8 +325,8 @@ class DistributedDataParallel(Module, Joinable):
             return set(self._trained)
         if self._used is not None:
             return self._used
-        counts = taeda.tensor(
-            [active and p not in self._found_unused for p in self._trained], dtype=taeda.int32, device="cpu"
+        counts = exchange.tensor(
+            [active and p not in self._found_unused for p in self._trained], dtype=int32, device="cpu"
         )
         all_reduce(counts, ReduceOp.SUM, self.process_group)
         used = {p for p, count in zip(self._trained, counts.tolist(), strict=True) if count}
@@ -429,7 +433,7 @@ class _Shadow(JoinHook):
 
 
 def _largest(mine: int, group: Any) -> int:
-    found = taeda.tensor(mine, dtype=taeda.int64, device="cpu")
+    found = exchange.tensor(mine, dtype=int64, device="cpu")
     all_reduce(found, ReduceOp.MAX, group)
     return int(found.item())
 
@@ -446,7 +450,7 @@ def _state(module: Module) -> Iterator[tuple[str, Tensor]]:
 
 def _with_sparse_gradients(module: Module) -> set:
     """The parameters of embeddings with ``sparse=True``."""
-    kinds = taeda.nn.Embedding, taeda.nn.EmbeddingBag
+    kinds = nn.Embedding, nn.EmbeddingBag
     return {m.weight for m in module.modules() if isinstance(m, kinds) and m.sparse}
 
 
@@ -455,8 +459,8 @@ def _sparse_mean(ddp: DistributedDataParallel, p: Parameter, without: bool) -> F
     nothing = p.detach().new_zeros(0, *p.shape[1:])
     total: Any = p.grad
     if without:
-        total = taeda.sparse_coo_tensor(taeda.zeros(1, 0, dtype=taeda.int64), nothing, p.shape)
-    with taeda.no_grad():
+        total = sparse_coo_tensor(creation.zeros(1, 0, dtype=int64), nothing, p.shape)
+    with no_grad():
         total = total.detach().clone()
         sparse_all_reduce(total, ReduceOp.SUM, ddp.process_group)
         total /= ddp._join_config.active if ddp._divide_by_active else ddp.process_group.size()

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, int32
+from ..ops.creation import arange
+from ..ops.exchange import tensor
 from .groups import get_process_group_ranks, get_rank, get_world_size, init_process_group, is_initialized, new_group
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
@@ -25,7 +25,7 @@ class DeviceMesh:
         self, device_type: str, mesh: Any, *, mesh_dim_names: Sequence[str] | None = None, _groups: Any = None
     ) -> None:
         self.device_type = device_type
-        self.mesh: Tensor = mesh if isinstance(mesh, Tensor) else taeda.tensor(mesh, dtype=taeda.int32, device="cpu")
+        self.mesh: Tensor = mesh if isinstance(mesh, Tensor) else tensor(mesh, dtype=int32, device="cpu")
         self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
         self._root: DeviceMesh = self
         self._flattened: dict[str, DeviceMesh] = {}
@@ -201,5 +201,5 @@ def init_device_mesh(
         raise RuntimeError(
             f"Mesh should not be bigger than default world size {world}, and not smaller: got {mesh_shape}"
         )
-    grid = taeda.arange(world, dtype=taeda.int32, device="cpu").reshape(mesh_shape)
+    grid = arange(world, dtype=int32, device="cpu").reshape(mesh_shape)
     return DeviceMesh(device_type, grid, mesh_dim_names=mesh_dim_names)

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
-import taeda
-
+from .. import _core
 from . import launched
 from .engines.contract import Call, Engine
 from .engines.segment import SegmentEngine
@@ -265,7 +264,7 @@ def init_process_group(
     if _world.default is not None:
         raise ValueError("trying to initialize the default process group twice!")
     timeout = default_pg_timeout if timeout is None else timeout
-    if device_id is not None and taeda.device(device_id).type == "cuda":
+    if device_id is not None and _core.device(device_id).type == "cuda":
         raise ValueError(
             f"init_process_group: device_id {device_id}: collectives take tensors on the CPU alone; leave it out"
         )

@@ -27,8 +27,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-import taeda
-
+from .._core import uint8
+from ..ops.creation import empty
 from .errors import DistBackendError, DistNetworkError
 from .stores import Store, limit_transfer, receive_exactly
 
@@ -250,7 +250,7 @@ class Links:
                 place[: payload.nbytes] = payload
             elif size > _LARGE:
                 # large ones go to memory that the allocator has had before: fresh pages cost as much as the transfer
-                place = memoryview(taeda.empty(size, dtype=taeda.uint8).numpy())  # type: ignore[arg-type]
+                place = memoryview(empty(size, dtype=uint8).numpy())
             else:
                 place = payload
             if size > _LARGE:

@@ -9,33 +9,33 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, int64, uint8
+from ..ops.creation import empty, zeros
+from ..ops.exchange import frombuffer, tensor
 from .collectives import _group_rank, _member
 from .engines.contract import Call
 from .groups import ProcessGroup
 
 
 def _packed(obj: Any) -> Tensor:
-    return taeda.frombuffer(bytearray(pickle.dumps(obj)), dtype=taeda.uint8)
+    return frombuffer(bytearray(pickle.dumps(obj)), dtype=uint8)
 
 
 def _unpacked(data: Tensor) -> Any:
-    return pickle.loads(memoryview(data.numpy()))  # type: ignore[arg-type]
+    return pickle.loads(memoryview(data.numpy()))
 
 
 def _exchange(group: ProcessGroup, doing: str, payloads: Sequence[Tensor | None], expected: Sequence[int]) -> list:
     """Send ``payloads[i]`` to process ``i``, where there is one; the objects from the processes ``expected``, by
     rank."""
-    parts = [taeda.empty(0, dtype=taeda.uint8, device="cpu") if p is None else p for p in payloads]
-    sizes = taeda.tensor([p.numel() for p in parts], device="cpu")
-    sent = taeda.zeros(group.size(), dtype=taeda.int64, device="cpu")
+    parts = [empty(0, dtype=uint8, device="cpu") if p is None else p for p in payloads]
+    sizes = tensor([p.numel() for p in parts], device="cpu")
+    sent = zeros(group.size(), dtype=int64, device="cpu")
     _run(group, f"{doing}, sizes", lambda call: group.engine.all_to_all(call, sent.split(1), sizes.split(1)))
     counts = sent.tolist()
     if [rank for rank, count in enumerate(counts) if count] != list(expected):
         raise RuntimeError(f"{doing}: expected objects from ranks {list(expected)}, got sizes {counts}")
-    slots = [taeda.empty(count, dtype=taeda.uint8, device="cpu") for count in counts]
+    slots = [empty(count, dtype=uint8, device="cpu") for count in counts]
     _run(group, doing, lambda call: group.engine.all_to_all(call, slots, parts))
     return [_unpacked(slots[rank]) for rank in expected]
 
@@ -133,7 +133,7 @@ def send_object_list(
         )
     payload = _packed(list(object_list))
     doing = f"message({len(object_list)} objects)"
-    size = taeda.tensor([payload.numel()], device="cpu")
+    size = tensor([payload.numel()], device="cpu")
     for work in [processes.engine.send(x, to, 0, doing) for x in (size, payload)]:
         work.wait()
 
@@ -149,10 +149,10 @@ def recv_object_list(
     anyone = src is None and group_src is None
     ranks = processes.others if anyone else [_group_rank(processes, src, group_src, 0, "recv_object_list")]
     doing = f"message({len(object_list)} objects)"
-    size = taeda.zeros(1, dtype=taeda.int64, device="cpu")
+    size = zeros(1, dtype=int64, device="cpu")
     work = processes.engine.receive(size, ranks, 0, doing)
     work.wait()
-    payload = taeda.empty(size.item(), dtype=taeda.uint8, device="cpu")
+    payload = empty(size.item(), dtype=uint8, device="cpu")
     processes.engine.receive(payload, [work.source], 0, doing).wait()
     object_list[:] = _unpacked(payload)
     return processes.ranks[work.source]

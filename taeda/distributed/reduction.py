@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from functools import reduce as fold
 from typing import Any
 
-import taeda
-from taeda import Tensor
+from .._core import Tensor, bfloat16, float16
+from ..ops.extrema import maximum, minimum
+from ..ops.pointwise import add
 
-HALVES = (taeda.float16, taeda.bfloat16)
+HALVES = (float16, bfloat16)
 
 
 class ReduceOp(enum.Enum):
@@ -44,8 +45,8 @@ def supports_complex(reduceOp: ReduceOp) -> bool:
 
 
 _COMBINE: dict[ReduceOp, Callable[[Tensor, Tensor], Tensor]] = {
-    ReduceOp.SUM: operator.add, ReduceOp.AVG: operator.add, ReduceOp.PRODUCT: operator.mul, ReduceOp.MIN: taeda.minimum,
-    ReduceOp.MAX: taeda.maximum, ReduceOp.BAND: operator.and_, ReduceOp.BOR: operator.or_, ReduceOp.BXOR: operator.xor,
+    ReduceOp.SUM: operator.add, ReduceOp.AVG: operator.add, ReduceOp.PRODUCT: operator.mul, ReduceOp.MIN: minimum,
+    ReduceOp.MAX: maximum, ReduceOp.BAND: operator.and_, ReduceOp.BOR: operator.or_, ReduceOp.BXOR: operator.xor,
 }  # fmt: skip
 
 
@@ -83,6 +84,6 @@ def combined(op: ReduceOp, parts: Sequence[Tensor]) -> Tensor:
 def combine_into(out: Tensor, op: ReduceOp, parts: Sequence[Tensor]) -> None:
     """Write :func:`combined` to ``out``, without memory of its own for two tensors that are added."""
     if len(parts) == 2 and op is ReduceOp.SUM and out.dtype not in HALVES:
-        taeda.add(parts[0], parts[1], out=out)
+        add(parts[0], parts[1], out=out)
     else:
         out.copy_(combined(op, parts))

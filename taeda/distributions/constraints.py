@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import cat as join
-from .. import finfo, full, linalg
-from .. import stack as pile
+from .. import linalg
+from ..ops.creation import full
+from ..ops.joining import cat as join
+from ..ops.joining import stack as pile
+from ..types import finfo
 from .utils import formula
 
 __all__ = [

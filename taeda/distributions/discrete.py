@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from .. import arange, bernoulli, broadcast_tensors, eye, finfo, full, multinomial, no_grad, ones_like, poisson, xlogy
 from .._core import Tensor
+from ..autograd import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits, logsigmoid, one_hot
+from ..ops.creation import arange, eye, full, ones_like
+from ..ops.elementary import xlogy
+from ..ops.random import bernoulli, multinomial, poisson
 from ..ops.variates import binomial
+from ..ops.views import broadcast_tensors
+from ..types import finfo
 from . import constraints
 from .distribution import Distribution, ExponentialFamily, ProbsOrLogits, exactly_one
 from .positive import Gamma

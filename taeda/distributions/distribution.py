@@ -6,8 +6,9 @@ import sys
 import warnings
 from typing import Any, ClassVar, Self
 
-from .. import autograd, no_grad
+from .. import autograd
 from .._core import Size, Tensor
+from ..autograd import no_grad
 from . import constraints
 from .utils import _sum_rightmost, broadcast_all, formula, lazy_property, logits_to_probs, probs_to_logits
 

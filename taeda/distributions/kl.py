@@ -11,9 +11,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .. import full_like, linalg, xlogy
+from .. import linalg
 from .._core import Tensor
 from ..nn.functional import softplus
+from ..ops.creation import full_like
+from ..ops.elementary import xlogy
 from .discrete import Bernoulli, Binomial, Categorical, Geometric, OneHotCategorical, Poisson
 from .distribution import Distribution, ExponentialFamily, Independent
 from .matrices import (

@@ -7,23 +7,17 @@ import warnings
 from numbers import Number
 from typing import Any, ClassVar
 
-from .. import (
-    arange,
-    broadcast_shapes,
-    broadcast_tensors,
-    cat,
-    cholesky_inverse,
-    cholesky_solve,
-    diag_embed,
-    eye,
-    finfo,
-    linalg,
-    no_grad,
-    randn,
-    tensor,
-    tril_indices,
-)
+from .. import linalg
 from .._core import Tensor
+from ..autograd import no_grad
+from ..ops.creation import arange, eye
+from ..ops.exchange import tensor
+from ..ops.joining import cat
+from ..ops.linalg import cholesky_inverse, cholesky_solve
+from ..ops.matrices import diag_embed, tril_indices
+from ..ops.random import randn
+from ..ops.views import broadcast_shapes, broadcast_tensors
+from ..types import finfo
 from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .positive import Chi2

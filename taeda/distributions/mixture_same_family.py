@@ -6,8 +6,9 @@ import copy
 import math
 from typing import Any, ClassVar
 
-from .. import no_grad, where
 from .._core import Tensor
+from ..autograd import no_grad
+from ..ops.indexing import where
 from . import constraints
 from .discrete import Categorical
 from .distribution import Distribution

@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from .. import as_tensor, finfo, full, ones_like, special, where, xlogy
+from .. import special
 from .._core import Tensor
+from ..ops.creation import full, ones_like
+from ..ops.elementary import xlogy
+from ..ops.exchange import as_tensor
+from ..ops.indexing import where
 from ..ops.variates import _standard_gamma
+from ..types import finfo
 from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .real import Cauchy, Normal

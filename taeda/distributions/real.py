@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from .. import empty, finfo, full, full_like, no_grad, normal, rand, special, where
+from .. import special
 from .._core import Tensor
+from ..autograd import no_grad
+from ..ops.creation import empty, full, full_like
+from ..ops.indexing import where
+from ..ops.random import normal, rand
+from ..types import finfo
 from . import constraints
 from .distribution import Distribution, ExponentialFamily
 from .transformed_distribution import TransformedDistribution

@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from .. import as_tensor, full_like, rand, stack, where, xlogy
 from .._core import Tensor
 from ..nn.functional import binary_cross_entropy_with_logits
+from ..ops.creation import full_like
+from ..ops.elementary import xlogy
+from ..ops.exchange import as_tensor
+from ..ops.indexing import where
+from ..ops.joining import stack
+from ..ops.random import rand
 from ..ops.variates import _sample_dirichlet
 from . import constraints
 from .discrete import OfCategorical

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .. import no_grad
 from .._core import Tensor
+from ..autograd import no_grad
 from . import constraints
 from .distribution import Distribution, Independent
 from .transforms import ComposeTransform, Transform

@@ -6,9 +6,12 @@ import math
 from numbers import Number
 from typing import Any
 
-from .. import broadcast_shapes, eye, finfo, full_like, linalg
+from .. import linalg
 from .._core import Size, Tensor
 from ..nn.functional import logsigmoid, pad, softplus
+from ..ops.creation import eye, full_like
+from ..ops.views import broadcast_shapes
+from ..types import finfo
 from . import constraints
 from .joined_transforms import CatTransform, CumulativeDistributionTransform, StackTransform
 from .transform import (  # noqa: F401 (programs ask this module for _InverseTransform)

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
-from .. import arange, broadcast_tensors, empty, enable_grad, finfo, get_default_dtype, tensor
-from .._core import Size, Tensor
+from .._core import Size, Tensor, get_default_dtype
+from ..autograd import enable_grad
+from ..ops.creation import arange, empty
+from ..ops.exchange import tensor
+from ..ops.views import broadcast_tensors
+from ..types import finfo
 
 euler_constant = 0.57721566490153286060
 

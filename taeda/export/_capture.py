@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from taeda import _core
 from taeda._core import Tensor
 from taeda._settings import get_default_device
 from taeda.amp.autocast_mode import converts
@@ -26,6 +25,7 @@ from taeda.ops.meta import planning, without_values
 from taeda.ops.table import trait
 from taeda.utils import _pytree as pytree
 
+from .. import _core
 from ._control_flow import RECORDED
 from ._functions import own_names
 from ._numbers import Numbers, exact

@@ -14,7 +14,6 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from taeda import _core
 from taeda._core import Composite, Op, Tensor
 from taeda.fx import GraphModule, Interpreter, Node, _names
 from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, ValueRanges
@@ -23,6 +22,7 @@ from taeda.fx.operator_schemas import writes, writes_in_place
 from taeda.ops.table import METHODS, OPS, asked_for, trait
 from taeda.utils import _pytree as pytree
 
+from .. import _core
 from ._capture import Capture, _everything
 from ._functions import table as known_functions
 from ._lowering import of_expression

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from taeda import _core
 from taeda._core import Tensor
 from taeda.fx import Node
 from taeda.fx.experimental.symbolic_shapes import (
@@ -26,6 +25,7 @@ from taeda.ops.meta import without_values
 from taeda.utils import _pytree as pytree
 from taeda.utils._pytree import LeafSpec, TreeSpec
 
+from .. import _core
 from ._values import fake
 
 _LAYOUTS = {str(x): x for x in (_core.strided,)}

@@ -19,7 +19,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from taeda import library
 from taeda._core import Composite, Method, Op, Tensor
 from taeda._core.tensor import ALIASES, FIRST
 from taeda.aten import OpOverload
@@ -28,6 +27,7 @@ from taeda.library import CustomOpDef
 from taeda.nn import lower
 from taeda.ops.table import OPS, trait
 
+from .. import library
 from . import _control_flow, _steps
 
 #: Functions that read or write files: no program in a file may call them.

@@ -8,10 +8,11 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from taeda import _core
 from taeda._core import Op, Tensor
 from taeda.ops.meta import planning
 from taeda.ops.table import METHODS, OPS, asked_for
+
+from .. import _core
 
 #: Scalar functions that ops have other names for.
 _OTHER = {

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from taeda import _core
 from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, SymFloat, SymInt, _Symbolic, combine
 from taeda.fx.node import map_aggregate
 
+from .. import _core
 from ._steps import assert_scalar, item, sym_size
 from ._unknowns import Knowledge, Unknown, Unknowns
 from ._values import Traced, undecided

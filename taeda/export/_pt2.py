@@ -12,7 +12,6 @@ import math
 import operator
 from typing import Any
 
-from taeda import _core
 from taeda._core.exchange import copy_to_storage
 from taeda.fx import Graph, GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import Expr, SymInt, ValueRanges, int_oo
@@ -20,6 +19,7 @@ from taeda.io.archive import ArchiveReader
 from taeda.nn import Parameter
 from taeda.ops.meta import without_values
 
+from .. import _core
 from ._assemble import assemble, parse_json
 from ._checks import Checks, InputCheck
 from ._encoding import CLASSES, bad, decode_spec, identifier, items, path, whole

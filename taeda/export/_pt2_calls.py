@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from taeda import _core
 from taeda.aten import spellings
 from taeda.fx import Graph, Node
 from taeda.ops.table import METHODS, OPS
 
+from .. import _core
 from . import _control_flow, _functions, _steps
 from ._encoding import bad
 

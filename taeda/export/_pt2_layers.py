@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from taeda import _core
 from taeda._core import Tensor
 from taeda.fx import Node
 from taeda.fx.experimental.symbolic_shapes import _Symbolic
 
+from .. import _core
 from ._pt2 import _DTYPES
 from ._pt2_ops import refuse
 from ._unknown_sizes import _bound

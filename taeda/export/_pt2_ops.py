@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from taeda import _core
 from taeda._core import Op, Tensor
 from taeda.aten import overload_of
 from taeda.aten.spellings import CDIST_MODES
@@ -16,6 +15,7 @@ from taeda.fx.experimental.symbolic_shapes import SymBool, SymFloat, SymInt
 from taeda.jit.schemas import Schema, overloads
 from taeda.jit.types import BOOL, FLOAT, INT, NUMBER, REQUIRED, STR, TENSOR, Type
 
+from .. import _core
 from ._unknown_sizes import _bound
 
 #: Ops of ATen that no script can name.

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from taeda import _core, nn
 from taeda._core import Tensor
 from taeda.fx import GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, SymFloat, SymInt, _Symbolic
 from taeda.nn import Parameter
 from taeda.ops.table import OPS
 
+from .. import _core, nn
 from . import _control_flow, _steps
 from ._decompose import default_decompositions
 from ._encoding import CLASSES

@@ -6,11 +6,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from taeda import _core
 from taeda._core import Tensor
 from taeda.ops.exchange import tensor as as_tensor
 from taeda.ops.table import METHODS, OPS
 
+from .. import _core
 from ._unknown_sizes import _bound
 
 __all__ = ["put", "scattered"]

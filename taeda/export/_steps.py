@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from taeda import _core
 from taeda._core import Tensor
 from taeda.fx import has_side_effect
 from taeda.nn.lower import native_batch_norm
 from taeda.utils import _pytree as pytree
+
+from .. import _core
 
 __all__ = ["assert_scalar", "batch_norm_functional", "item", "set_grad_enabled", "sym_size", "with_grad_enabled"]
 

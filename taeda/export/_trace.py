@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from taeda import _core
 from taeda._core import Size, Tensor
 from taeda.fx import GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import (
@@ -26,6 +25,7 @@ from taeda.fx.node import map_arg
 from taeda.nn import Module, Parameter
 from taeda.utils import _pytree as pytree
 
+from .. import _core
 from ._capture import Capture, _call_model
 from ._checks import Checks, InputCheck
 from ._unknown_sizes import implied, numbers

@@ -8,7 +8,6 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from taeda import _core
 from taeda._core import Op, Tensor
 from taeda.fx.experimental.symbolic_shapes import Expr, SymInt, _Symbolic
 from taeda.fx.node import map_aggregate
@@ -16,6 +15,7 @@ from taeda.ops.histogram import Histogram
 from taeda.ops.meta import planning, without_values
 from taeda.utils import _pytree as pytree
 
+from .. import _core
 from ._values import Traced
 
 __all__ = ["SIZED", "has_mask", "implied", "numbers", "rule_for", "without_masks"]

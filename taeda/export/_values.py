@@ -8,11 +8,12 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from taeda import _core
 from taeda._core import Size, Tensor
 from taeda.fx.experimental.symbolic_shapes import Expr, GuardOnDataDependentSymNode, SymInt
 from taeda.ops.meta import without_values
 from taeda.overrides import _disabled_torch_function_impl
+
+from .. import _core
 
 _WAYS = (
     "\nThree ways to mend it:\n"

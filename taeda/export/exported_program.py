@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from taeda import _core
 from taeda._core import Tensor
 from taeda.fx import Graph, GraphModule, Node
 from taeda.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
@@ -16,6 +15,7 @@ from taeda.fx.node import map_arg
 from taeda.fx.passes.infra.pass_base import PassResult
 from taeda.nn import Module, Parameter
 
+from .. import _core
 from ._checks import Checks
 from ._decompose import decomposed
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, OutputKind, TensorArgument

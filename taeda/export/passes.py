@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda import _core
 from taeda._core import Tensor
 from taeda.fx.node import map_aggregate
 from taeda.nn import Parameter
 
+from .. import _core
 from ._values import FakeTensor, fake
 from .exported_program import ExportedProgram
 

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from taeda import nn, serialization
-
+from .. import nn, serialization
 from . import _names
 from ._codegen import custom_builtins
 

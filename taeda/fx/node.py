@@ -7,10 +7,10 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from taeda import _core
 from taeda._asserts import _assert
 from taeda._core import Tensor, device, dtype, layout, memory_format
 
+from .. import _core
 from . import _names
 from .immutable_collections import immutable_dict, immutable_list
 from .operator_schemas import draws, normalize_function, normalize_module, writes

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from taeda import _core
 from taeda._core import Composite, Op, Tensor
 from taeda._core.callbacks import callbacks
 from taeda._core.tensor import as_subclass, become, swap_tensors
@@ -39,6 +38,7 @@ from taeda.ops.creation import empty_strided
 from taeda.overrides import TorchFunctionMode, _modes
 from taeda.utils import _pytree as pytree
 
+from .. import _core
 from .backends import BackendCompilerFailed, Unsupported
 
 #: Counts of compiled graphs, as in PyTorch.

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from taeda import profiler
 from taeda._core import fusion
 from taeda.profiler.floors import Floors, measure_floors
 from taeda.profiler.table import format_memory, format_time, lay_out
+
+from .. import profiler
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _NODE = 1  # the scope of a backward node

@@ -25,13 +25,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from taeda import Tensor
 from taeda._core.guard import Guard, key_of
 from taeda._core.observing import observe
 from taeda._core.recorder import on_refusal
 from taeda._core.replay import Repeated, Trace
 
-from .._core import fusion, settings
+from .._core import Tensor, fusion, settings
 from ..nn import Module
 from ..nn.modules import _hooks
 from ..optim import Optimizer, optimizer

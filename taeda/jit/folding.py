@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import taeda
-
 from .._core import Tensor
+from ..autograd import no_grad
 from ..nn.utils.fusion import fuse_conv_bn_weights
+from ..ops.creation import full, zeros_like
 from . import ir
 from .flattening import Flattener, assigned, inside
 from .schemas import Schema
@@ -170,11 +170,11 @@ def _scaled(layer: ir.Assign, step: ir.Op) -> Any:
     elif isinstance(constant, bool) or not isinstance(constant, (int, float)):
         return None
     else:
-        constant = taeda.full((channels,), float(constant), dtype=weight.dtype, device=weight.device)
-    with taeda.no_grad():
+        constant = full((channels,), float(constant), dtype=weight.dtype, device=weight.device)
+    with no_grad():
         if not constant.isfinite().all() or (name == "div" and (constant == 0).any()):
             return None
-        bias = taeda.zeros_like(constant) if bias is None else bias
+        bias = zeros_like(constant) if bias is None else bias
         if name in ("add", "sub"):
             layer.value = _with_weights(op, weight, bias + constant if name == "add" else bias - constant)
             return layer.target

@@ -10,9 +10,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, strided
+from ..ops.exchange import as_tensor
+from ..types import jagged
 from . import rules as rules
 from .tensor import NestedTensor, nest
 
@@ -25,7 +25,7 @@ __all__ = [
 def _checked(tensors: Any, layout: Any, dtype: Any, device: Any) -> list[Tensor]:
     if not isinstance(tensors, (list, tuple)):
         raise TypeError(f"nested_tensor: expected a list of tensors, got {type(tensors).__name__}")
-    parts = [taeda.as_tensor(x, dtype=dtype, device=device) for x in tensors]
+    parts = [as_tensor(x, dtype=dtype, device=device) for x in tensors]
     if len({x.dim() for x in parts}) > 1:
         raise RuntimeError(
             "All Tensors given to nested_tensor must have the same dimension. "
@@ -36,9 +36,9 @@ def _checked(tensors: Any, layout: Any, dtype: Any, device: Any) -> list[Tensor]
 
 def _jagged_or_strided(parts: Sequence[Tensor], layout: Any) -> NestedTensor:
     ragged = [d + 1 for d, sizes in enumerate(zip(*(x.shape for x in parts), strict=True)) if len(set(sizes)) > 1]
-    if layout is taeda.jagged and len(ragged) > 1:
+    if layout is jagged and len(ragged) > 1:
         raise RuntimeError("a jagged nested tensor's parts may differ in one dimension only; use layout=strided")
-    return nest(parts, layout, ragged[0] if ragged and layout is taeda.jagged else 1)
+    return nest(parts, layout, ragged[0] if ragged and layout is jagged else 1)
 
 
 def nested_tensor(
@@ -55,14 +55,14 @@ def nested_tensor(
     Raises:
         RuntimeError: the numbers of dimensions differ, or sizes do that may not.
     """
-    layout = layout or taeda.strided
+    layout = layout or strided
     parts = [x.detach().clone().requires_grad_(requires_grad) for x in _checked(tensor_list, layout, dtype, device)]
     return _jagged_or_strided(parts, layout)
 
 
 def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> NestedTensor:
     """A nested tensor of the tensors in ``ts``, or of the rows of a tensor, through which gradients flow to them."""
-    layout = layout or taeda.strided
+    layout = layout or strided
     parts = ts.unbind(0) if isinstance(ts, Tensor) else ts
     return _jagged_or_strided(_checked(tuple(parts), layout, dtype, device), layout)
 
@@ -90,20 +90,20 @@ def nested_tensor_from_jagged(
         raise RuntimeError(f"nested_tensor_from_jagged(): expected jagged_dim of 1 to {values.dim()}, got {jagged_dim}")
     if offsets is None:
         assert lengths is not None
-        return nest(values.split(lengths.tolist(), ragged - 1), taeda.jagged, ragged)
+        return nest(values.split(lengths.tolist(), ragged - 1), jagged, ragged)
     starts = offsets.tolist()
     sizes = lengths.tolist() if lengths is not None else [b - a for a, b in itertools.pairwise(starts)]
     parts = [values.narrow(ragged - 1, a, n) for a, n in zip(starts, sizes, strict=False)]
-    return nest(parts, taeda.jagged, ragged)
+    return nest(parts, jagged, ragged)
 
 
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> NestedTensor:
     """Of each row of ``tensor`` the part from ``start`` on that is ``length`` long: numbers or tensors of one per
     row."""
-    if dim != 1 or layout is not taeda.jagged:
+    if dim != 1 or layout is not jagged:
         raise RuntimeError("nested.narrow(): expected dim 1 and layout jagged")
     starts, lengths = ([n] * len(tensor) if isinstance(n, int) else n.tolist() for n in (start, length))
-    return nest([x[a : a + n] for x, a, n in zip(tensor, starts, lengths, strict=True)], taeda.jagged)
+    return nest([x[a : a + n] for x, a, n in zip(tensor, starts, lengths, strict=True)], jagged)
 
 
 def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
@@ -112,7 +112,7 @@ def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
         raise TypeError(
             f"masked_select(): expected a tensor and a mask, got {type(tensor).__name__} and {type(mask).__name__}"
         )
-    return nest([x[m] for x, m in zip(tensor, mask.expand_as(tensor), strict=True)], taeda.jagged)
+    return nest([x[m] for x, m in zip(tensor, mask.expand_as(tensor), strict=True)], jagged)
 
 
 def to_padded_tensor(input: NestedTensor, padding: float, output_size: Sequence[int] | None = None) -> Tensor:

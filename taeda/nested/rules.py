@@ -6,15 +6,19 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.ops.table import is_pointwise
 
+from .._core import Tensor, dtype, strided
+from ..ops.creation import arange
+from ..ops.joining import cat, stack
+from ..ops.matmul import matmul
+from ..ops.views import transpose
+from ..types import jagged
 from .tensor import RULES, NestedTensor, RaggedSize, like, nest
 
 
 def _is_jagged(x: Any) -> bool:
-    return isinstance(x, NestedTensor) and x._layout is taeda.jagged
+    return isinstance(x, NestedTensor) and x._layout is jagged
 
 
 def _each(func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -64,7 +68,7 @@ def _expect_same_parts(func: Any, a: NestedTensor, b: NestedTensor) -> None:
 
 def _together(func: Any, input: NestedTensor, *args: Any, **kwargs: Any) -> NestedTensor:
     """An op that draws numbers: for the elements of all parts in one row."""
-    flat = func(taeda.cat([x.reshape(-1) for x in input._parts]), *args, **kwargs)
+    flat = func(cat([x.reshape(-1) for x in input._parts]), *args, **kwargs)
     pieces = flat.split([x.numel() for x in input._parts])
     return like(input, [y.view(x.shape) for x, y in zip(input._parts, pieces, strict=True)])
 
@@ -72,13 +76,13 @@ def _together(func: Any, input: NestedTensor, *args: Any, **kwargs: Any) -> Nest
 def _matmul(func: Any, input: Any, other: Any) -> Any:
     """Products of the parts: a tensor where the ragged dimension is summed over."""
     nested = input if isinstance(input, NestedTensor) else other
-    made = _made_of_parts(taeda.matmul, nested, (input, other), {})
+    made = _made_of_parts(matmul, nested, (input, other), {})
     rows = _is_jagged(input) and input._ragged_idx < input.dim() - 1
     columns = _is_jagged(other) and other._ragged_idx == other.dim() - 1
     if rows and columns:
-        return nest(made, taeda.strided)
+        return nest(made, strided)
     if _is_jagged(nested) and not rows and not columns:
-        return taeda.stack(made)
+        return stack(made)
     return like(nested, made)
 
 
@@ -108,7 +112,7 @@ def _reduce(func: Any, input: NestedTensor, dim: Any = None, keepdim: bool = Fal
     if isinstance(dim, Tensor):  # the greater, or smaller, of two
         return _each(func, input, dim)
     if dim is None:
-        return func(taeda.cat([x.reshape(-1) for x in input._parts]), **kwargs)
+        return func(cat([x.reshape(-1) for x in input._parts]), **kwargs)
     several = isinstance(dim, (tuple, list))
     dims = sorted({input._dim(d) for d in (dim if several else [dim])})
     ragged = input._ragged_idx
@@ -125,7 +129,7 @@ def _reduce(func: Any, input: NestedTensor, dim: Any = None, keepdim: bool = Fal
     moved = ragged - (0 if keepdim else sum(d < ragged for d in dims))
 
     def whole(parts: Sequence[Tensor]) -> Tensor:
-        return taeda.stack(list(parts)) if ragged in dims else like(input, parts, moved)
+        return stack(list(parts)) if ragged in dims else like(input, parts, moved)
 
     return whole(made) if isinstance(made[0], Tensor) else type(made[0])([whole(x) for x in zip(*made, strict=True)])
 
@@ -150,7 +154,7 @@ def _view(func: Any, input: NestedTensor, *shape: Any) -> NestedTensor:
     """Other sizes behind the dimension in which the parts differ; -1 in a dimension of a strided one is its size."""
     if len(shape) == 1 and not isinstance(shape[0], int):
         shape = tuple(shape[0]) if isinstance(shape[0], (tuple, list)) else shape
-    if shape and isinstance(shape[0], taeda.dtype):
+    if shape and isinstance(shape[0], dtype):
         return like(input, [func(x, *shape) for x in input._parts])
     head = input._ragged_idx + 1 if _is_jagged(input) else 1
     own = [input._size(d) for d in range(head)]
@@ -168,7 +172,7 @@ def _view(func: Any, input: NestedTensor, *shape: Any) -> NestedTensor:
 
 
 def _transpose(func: Any, input: NestedTensor, dim0: int, dim1: int) -> NestedTensor:
-    a, b = (_within(taeda.transpose, input, d) for d in (dim0, dim1))
+    a, b = (_within(transpose, input, d) for d in (dim0, dim1))
     moved = {a + 1: b + 1, b + 1: a + 1}.get(input._ragged_idx)
     return like(input, [x.transpose(a, b) for x in input._parts], moved)
 
@@ -232,7 +236,7 @@ def _index(input: NestedTensor, index: tuple) -> NestedTensor:
 
 def _pieces(func: Any, input: NestedTensor, how: Any, dim: int = 0) -> tuple[NestedTensor, ...]:
     if input._dim(dim) == 0:
-        groups = func(taeda.arange(len(input)), how)
+        groups = func(arange(len(input)), how)
         return tuple(like(input, [input._parts[i] for i in g.tolist()], new=True) for g in groups)
     d = _within(func, input, dim, ragged=False)
     return tuple(like(input, x) for x in zip(*(func(x, how, d) for x in input._parts), strict=True))
@@ -246,7 +250,7 @@ def _cat(func: Any, tensors: Sequence[NestedTensor], dim: int = 0) -> NestedTens
     if d == 0:
         return like(first, list(itertools.chain(*(x.unbind() for x in tensors))), new=True)
     rows = zip(*(x.unbind() for x in tensors), strict=True)
-    return like(first, [taeda.cat(row, d - 1) for row in rows], new=d == first._ragged_idx)
+    return like(first, [cat(row, d - 1) for row in rows], new=d == first._ragged_idx)
 
 
 def _attention(

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import taeda
-from taeda import Tensor
 from taeda.ops.parts import QUERIES, OfParts, expect_kind, of_dense
 from taeda.ops.registry import name_of, op_of
 from taeda.ops.table import is_pointwise, trait
+
+from .._core import Tensor
 
 #: What an op that is not pointwise does with nested arguments, by the op's name; ``rules.py`` fills it.
 RULES: dict[str, Callable] = {}

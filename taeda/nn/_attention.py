@@ -6,11 +6,13 @@ import math
 import warnings
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, bool_
 from ..ops.attention import scaled_dot_product_attention
+from ..ops.creation import zeros_like
+from ..ops.dropout import dropout  # type: ignore[attr-defined]  # made from a table
+from ..ops.joining import cat
 from ..ops.matmul import linear
+from ..ops.softmax import softmax
 from ..ops.table import traits
 
 
@@ -20,7 +22,7 @@ def canonical_mask(
     """A mask as numbers to add: a bool mask becomes minus infinity where true."""
     if mask is None:
         return None
-    if mask.dtype != taeda.bool and not mask.is_floating_point():
+    if mask.dtype != bool_ and not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
         warnings.warn(
@@ -29,7 +31,7 @@ def canonical_mask(
         )
     if mask.is_floating_point():
         return mask
-    return taeda.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+    return zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
 
 
 def check_shapes(
@@ -86,7 +88,7 @@ def _project(
 
 
 def _extend(x: Tensor, extra: Tensor, dim: int) -> Tensor:
-    return taeda.cat([x, extra], dim)
+    return cat([x, extra], dim)
 
 
 def _one_more(mask: Tensor | None) -> Tensor | None:
@@ -220,9 +222,9 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
     if need_weights:
         scores = (q * math.sqrt(1.0 / head)) @ k.transpose(-2, -1)
-        weights = taeda.softmax(scores if attn_mask is None else scores + attn_mask, -1)
+        weights = softmax(scores if attn_mask is None else scores + attn_mask, -1)
         if dropout_p > 0.0:
-            weights = taeda.dropout(weights, dropout_p, True)
+            weights = dropout(weights, dropout_p, True)
         context = weights @ v
     else:
         if attn_mask is not None:

@@ -6,10 +6,9 @@ import dataclasses
 import warnings
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, float32, int64
 from ..ops.cross_entropy import cross_entropy
+from ..ops.joining import cat, stack
 from ..ops.matmul import linear
 
 __all__ = ["LinearCrossEntropyOptions", "linear_cross_entropy"]
@@ -95,7 +94,7 @@ class LinearCrossEntropyOptions:
                 )
         acc_dtype = self.acc_dtype
         if acc_dtype is None:
-            acc_dtype = taeda.float32 if narrow and self.acc_policy == "auto" else dtype
+            acc_dtype = float32 if narrow and self.acc_policy == "auto" else dtype
         return dataclasses.replace(
             self, acc_policy=policy, chunking_method=method, batch_chunk_size=max(1, rows), acc_dtype=acc_dtype
         )
@@ -137,7 +136,7 @@ def linear_cross_entropy(
     ignore_index = -100 if ignore_index is None else ignore_index
     more = tuple(linear_weight.shape[1:-1])
     if options is not None:
-        if not more and label_smoothing == 0.0 and target.dtype is taeda.int64 and reduction in ("mean", "sum", "none"):
+        if not more and label_smoothing == 0.0 and target.dtype is int64 and reduction in ("mean", "sum", "none"):
             return _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ignore_index, options)
         warnings.warn(
             "linear_cross_entropy: options are ignored: they need a target of class indices, no label_smoothing, and a "
@@ -193,13 +192,13 @@ def _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ign
         )
     options = options._adjust(input.shape[0], input.shape[1], linear_weight.shape[0], input.dtype, input.device)
     dtype, rows = options.acc_dtype, options.batch_chunk_size
-    if dtype is not input.dtype and not (dtype is taeda.float32 and input.dtype.itemsize == 2):
+    if dtype is not input.dtype and not (dtype is float32 and input.dtype.itemsize == 2):
         raise RuntimeError(
             f"linear_cross_entropy supports float32 acc_dtype with float16/bfloat16 inputs, but got acc_dtype={dtype} "
             f"with an input of {input.dtype}; pass acc_dtype=None"
         )
     if dtype.itemsize < 4:  # sums are never in less
-        dtype = taeda.float32
+        dtype = float32
     kind = "none" if reduction == "none" else "sum"
     # Kept for the backward pass: copies, as what the caller has may be written before (PyTorch keeps the gradients).
     input, linear_weight, target = input.clone(), linear_weight.clone(), target.clone()
@@ -215,9 +214,9 @@ def _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ign
         for x, t in zip(input.split(rows), target.split(rows), strict=True)
     ]
     if kind == "none":
-        result = taeda.cat(losses)
+        result = cat(losses)
         return (result[0] if single else result).to(input.dtype)
-    result = losses[0] if len(losses) == 1 else taeda.stack(losses).sum()
+    result = losses[0] if len(losses) == 1 else stack(losses).sum()
     if reduction == "mean":
         counted = target != ignore_index
         if class_weight is None:

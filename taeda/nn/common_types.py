@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias, TypeVar
 
-from taeda import Tensor
+from .._core import Tensor
 
 T = TypeVar("T")
 

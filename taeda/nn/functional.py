@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
-from taeda import Tensor
+from .._core import Tensor
 
 from .. import _core
 from .._core import Composite

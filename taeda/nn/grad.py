@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
-from taeda import Tensor
 
+from .._core import Tensor
 from ..ops.conv import conv1d, conv2d, conv3d
 
 

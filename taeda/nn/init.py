@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Callable
 
 import taeda
-from taeda import Tensor
+
+from .._core import Tensor
 
 __all__ = [
     "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal", "kaiming_normal_",

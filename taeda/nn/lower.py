@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import taeda
-from taeda import Tensor
 
 from .. import _core
+from .._core import Tensor
 from ..ops import batch_norm as _batch_norm
 from ..ops import interpolation as _interpolation
 from ..ops import normalization as _normalization

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.overrides import _disabled_torch_function_impl
+
+from .._core import Size, Tensor, preserve_format
+from ..ops.creation import empty
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
@@ -44,7 +45,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True):
         if data is None:
-            data = taeda.empty(0)
+            data = empty(0)
         if type(data) is Tensor or type(data) is Parameter:
             return data.detach().as_subclass(cls).requires_grad_(requires_grad)
         t: Any = data.detach().requires_grad_(requires_grad)
@@ -60,7 +61,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __deepcopy__(self, memo):
         if id(self) in memo:
             return memo[id(self)]
-        result = type(self)(self.detach().clone(memory_format=taeda.preserve_format), self.requires_grad)
+        result = type(self)(self.detach().clone(memory_format=preserve_format), self.requires_grad)
         memo[id(self)] = result
         return result
 
@@ -99,7 +100,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True):
         if data is None:
-            data = taeda.empty(0)
+            data = empty(0)
         t: Any = data.detach().requires_grad_(data.requires_grad)
         t.persistent = persistent
         t._is_buffer = True
@@ -127,7 +128,7 @@ class UninitializedTensorMixin:
 
     def materialize(self, shape, device=None, dtype=None) -> None:
         """Give the tensor its shape and memory (uninitialised) and its real class."""
-        fresh = taeda.empty(shape, device=device or self.device, dtype=dtype or self.dtype)  # type: ignore[attr-defined]
+        fresh = empty(shape, device=device or self.device, dtype=dtype or self.dtype)  # type: ignore[attr-defined]
         self.data = fresh
         self.__class__ = self.cls_to_become  # type: ignore[attr-defined]
 
@@ -141,7 +142,7 @@ class UninitializedTensorMixin:
 
     def size(self, dim=None):
         """That of the memory: none."""
-        return taeda.Size((0,)) if dim is None else taeda.Size((0,))[dim]
+        return Size((0,)) if dim is None else Size((0,))[dim]
 
     def share_memory_(self):
         raise RuntimeError(
@@ -179,7 +180,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device=None, dtype=None):
-        return Tensor._make_subclass(cls, taeda.empty(0, device=device, dtype=dtype), requires_grad)
+        return Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
 
     def __deepcopy__(self, memo):
         if id(self) in memo:
@@ -212,7 +213,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     cls_to_become = Buffer  # not Tensor: an instance cannot change its class to an extension type
 
     def __new__(cls, requires_grad: bool = False, device=None, dtype=None, persistent: bool = True):
-        result = Tensor._make_subclass(cls, taeda.empty(0, device=device, dtype=dtype), requires_grad)
+        result = Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
         result.persistent = persistent
         return result
 

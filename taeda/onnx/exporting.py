@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import taeda
-from taeda import Tensor, nn
 from taeda.export import Dim, ExportedProgram, default_decompositions
 from taeda.export import export as export_program
 from taeda.export._decompose import decomposed
@@ -19,6 +18,8 @@ from taeda.export.dynamic_shapes import UserError
 from taeda.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from taeda.utils import _pytree as pytree
 
+from .. import nn
+from .._core import Tensor
 from . import matrices, ops
 from .errors import OnnxExporterError, TorchExportError
 from .functions import PLAIN, Functions, annotated, wanted_kinds

@@ -12,9 +12,9 @@ import typing
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from taeda import nn
 from taeda.fx import Node
 
+from .. import nn
 from .optimize import _graphs, _rename, shared
 
 #: Constants of more elements than this come to a function as inputs; the others are nodes of its body.

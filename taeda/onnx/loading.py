@@ -12,8 +12,9 @@ from google.protobuf.message import DecodeError, Error
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 import taeda
-from taeda import Tensor, nn
 
+from .. import nn
+from .._core import Tensor
 from .build import Builder
 from .graph import Graph, Scope
 from .values import DTYPES, NARROW, describe, from_array

@@ -13,8 +13,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.func.control_flow import scan, while_loop
 from taeda.ops.linalg import old_cholesky
 from taeda.ops.linalg.functions import _LARGEST, _pade
@@ -25,15 +23,21 @@ from taeda.ops.linalg.solve import _solve, _solve_ex
 from taeda.ops.linalg.svd import _svd, _svdvals
 from taeda.ops.table import OPS, trait
 
-_T = functools.partial(taeda.transpose, dim0=-2, dim1=-1)
-_where: Any = taeda.where  # of numbers as well
+from .._core import Tensor, float64, int32, int64
+from ..ops import views
+from ..ops.creation import arange, eye, zeros
+from ..ops.indexing import where
+from ..ops.joining import cat
+
+_T = functools.partial(views.transpose, dim0=-2, dim1=-1)
+_where: Any = where  # of numbers as well
 
 
 def _along(count: Any, body: Callable, *state: Tensor, reverse: bool = False) -> tuple:
     """``state`` after ``state = body(k, *state)`` for ``k`` from 0 to ``count - 1``, or back."""
     if count == 0:
         return state
-    return scan(lambda xs, k: (body(k, *xs), ()), state, taeda.arange(count), reverse=reverse)[0]
+    return scan(lambda xs, k: (body(k, *xs), ()), state, arange(count), reverse=reverse)[0]
 
 
 def _column(A: Tensor, k: Tensor) -> Tensor:
@@ -57,7 +61,7 @@ def _zeros(A: Tensor, *sizes: Any, dtype: Any = None) -> Tensor:
 
 
 def _eye(A: Tensor, m: Any, n: Any) -> Tensor:
-    return taeda.eye(m, n, dtype=A.dtype).expand(*A.shape[:-2], m, n)
+    return eye(m, n, dtype=A.dtype).expand(*A.shape[:-2], m, n)
 
 
 # ---- LU --------------------------------------------------------------------------------------------------------------
@@ -71,7 +75,7 @@ def _swapped(order: Tensor, k: Tensor, p: Tensor) -> Tensor:
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple:
     m, n = A.shape[-2:]
     least = n if m > n else m
-    rows, columns, places = taeda.arange(m), taeda.arange(n), taeda.arange(least)
+    rows, columns, places = arange(m), arange(n), arange(least)
 
     def step(k: Tensor, A: Tensor, pivots: Tensor, info: Tensor) -> tuple:
         p = _where(rows >= k, _column(A, k).abs(), -1.0).argmax(-1, keepdim=True)
@@ -87,23 +91,23 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
         failed = (info == 0) & (corner.squeeze(-1) == 0)
         return A, pivots, _where(failed, (k + 1).int(), info)
 
-    start = A, _zeros(A, least, dtype=taeda.int32), _zeros(A, dtype=taeda.int32)
+    start = A, _zeros(A, least, dtype=int32), _zeros(A, dtype=int32)
     return _along(least, step, *start)
 
 
 def _order(pivots: Tensor, m: Any) -> Tensor:
     """Where the rows of a factored matrix were, ``(..., m)``."""
-    start = taeda.arange(m).expand(*pivots.shape[:-1], m)
+    start = arange(m).expand(*pivots.shape[:-1], m)
 
     def step(k: Tensor, order: Tensor) -> tuple:
-        exchanged = _swapped(taeda.arange(m).expand(order.shape), k, _column(pivots, k).long().unsqueeze(-1) - 1)
+        exchanged = _swapped(arange(m).expand(order.shape), k, _column(pivots, k).long().unsqueeze(-1) - 1)
         return (order.gather(-1, exchanged),)
 
     return _along(pivots.shape[-1], step, start)[0]
 
 
 def permutation(pivots: Tensor, m: Any, dtype: Any) -> Tensor:
-    return _T(_order(pivots, m).unsqueeze(-1) == taeda.arange(m)).to(dtype)
+    return _T(_order(pivots, m).unsqueeze(-1) == arange(m)).to(dtype)
 
 
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
@@ -134,7 +138,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     if not left:
         return _T(solve_triangular(_T(A), _T(B), upper=not upper, unitriangular=unitriangular))
     A, B = _batch(A, B)
-    rows = taeda.arange(A.shape[-1])
+    rows = arange(A.shape[-1])
 
     def step(k: Tensor, X: Tensor) -> tuple:
         column, row = _column(A, k), _row(X, k)
@@ -151,7 +155,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
         L, info = cholesky_ex(_T(A))
         return _T(L), info
     n = A.shape[-1]
-    places = taeda.arange(n)
+    places = arange(n)
 
     def step(k: Tensor, rest: Tensor, L: Tensor, info: Tensor) -> tuple:
         column = _column(rest, k)
@@ -161,7 +165,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
         failed = (info == 0) & ~(square.squeeze(-1) > 0)
         return rest - column.unsqueeze(-1) * column.unsqueeze(-2), L, _where(failed, (k + 1).int(), info)
 
-    return _along(n, step, A, _zeros(A, n, n), _zeros(A, dtype=taeda.int32))[1:]
+    return _along(n, step, A, _zeros(A, n, n), _zeros(A, dtype=int32))[1:]
 
 
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
@@ -174,14 +178,14 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
 def _reflector(packed: Tensor, k: Tensor) -> Tensor:
     """The vector of reflector ``k``, ``(..., m, 1)``: zeros, a one, and the numbers below the diagonal."""
-    rows = taeda.arange(packed.shape[-2])
+    rows = arange(packed.shape[-2])
     return _where(rows > k, _column(packed, k), (rows == k).to(packed.dtype)).unsqueeze(-1)
 
 
 def geqrf(input: Tensor) -> tuple:
     m, n = input.shape[-2:]
     least = n if m > n else m
-    rows, columns, places = taeda.arange(m), taeda.arange(n), taeda.arange(least)
+    rows, columns, places = arange(m), arange(n), arange(least)
 
     def step(k: Tensor, A: Tensor, tau: Tensor) -> tuple:
         column = _column(A, k).unsqueeze(-1)
@@ -237,10 +241,10 @@ def _orthogonal(G: Tensor) -> tuple[Tensor, Tensor]:
     """``G V`` with orthogonal columns, of which the first is the longest, and the rotation ``V``; float64."""
     n = G.shape[-1]
     half = (n + 1) // 2  # an odd number of columns gets one of zeros
-    G = taeda.cat((G, _zeros(G, G.shape[-2], 2 * half - n)), -1)
+    G = cat((G, _zeros(G, G.shape[-2], 2 * half - n)), -1)
     V = _eye(G, 2 * half, 2 * half)
-    first, last = taeda.arange(half), taeda.arange(half, 2 * half)
-    order = taeda.cat((first[:1], last[:1], first[1:-1], last[1:], first[-1:])) if n > 2 else taeda.arange(2 * half)
+    first, last = arange(half), arange(half, 2 * half)
+    order = cat((first[:1], last[:1], first[1:-1], last[1:], first[-1:])) if n > 2 else arange(2 * half)
 
     def step(count: Tensor, idle: Tensor, G: Tensor, V: Tensor) -> tuple:
         x, y = G[..., :half], G[..., half:]
@@ -255,15 +259,15 @@ def _orthogonal(G: Tensor) -> tuple[Tensor, Tensor]:
         made = []
         for M in (G, V):
             x, y = M[..., :half], M[..., half:]
-            turn = taeda.cat((cosine * x - sine * y, sine * x + cosine * y), -1)
+            turn = cat((cosine * x - sine * y, sine * x + cosine * y), -1)
             made.append(turn.index_select(-1, order))
         moved = (angle > 1e-13).any() if angle.numel() else turned.any()
         return count + 1, _where(moved, 0, idle + 1), *made
 
-    start = taeda.zeros((), dtype=taeda.int64), taeda.zeros((), dtype=taeda.int64), G, V
+    start = zeros((), dtype=int64), zeros((), dtype=int64), G, V
     _, _, G, V = while_loop(lambda count, idle, G, V: (idle < 2 * half) & (count < 80 * half), step, start)
     longest = (G * G).sum(-2).argsort(-1, descending=True)[..., :n].unsqueeze(-2)
-    return tuple(M.gather(-1, longest.expand(*M.shape[:-1], n)) for M in (G, V[..., :n, :]))  # type: ignore[return-value]
+    return tuple(M.gather(-1, longest.expand(*M.shape[:-1], n)) for M in (G, V[..., :n, :]))
 
 
 def singular(A: Tensor, full_matrices: bool) -> tuple:
@@ -275,7 +279,7 @@ def singular(A: Tensor, full_matrices: bool) -> tuple:
     size = R.diagonal(0, -2, -1)
     sign = _where(size < 0, -1.0, 1.0).to(G.dtype).unsqueeze(-2)
     n = A.shape[-1]
-    U = taeda.cat((Q[..., :n] * sign, Q[..., n:]), -1) if full_matrices else Q * sign
+    U = cat((Q[..., :n] * sign, Q[..., n:]), -1) if full_matrices else Q * sign
     return U.to(A.dtype), size.abs().to(A.dtype), _T(V).to(A.dtype)
 
 
@@ -308,14 +312,14 @@ def least_squares(A: Tensor, B: Tensor, rcond: float, driver: str) -> Any:
     X = _T(Vh) @ ((_T(U) @ B) * _where(kept, 1 / S, 0.0).unsqueeze(-1))
     none = A.new_zeros(0)
     residuals = ((A @ X - B) ** 2).sum(-2) if driver == "gels" and m > n else none
-    rank = A.new_zeros(0, dtype=taeda.int64) if driver == "gels" else kept.sum(-1)
+    rank = A.new_zeros(0, dtype=int64) if driver == "gels" else kept.sum(-1)
     return X, residuals, rank, none if driver in ("gels", "gelsy") else S
 
 
 def exponential(input: Tensor) -> Tensor:
     norm = input.double().abs().sum(-2).amax((-1,), keepdim=True).unsqueeze(-1)
     times = (norm / _LARGEST).log2().ceil().clamp(min=0)
-    start = _pade(input.double() * (-times).exp2(), 13), taeda.zeros((), dtype=taeda.float64)
+    start = _pade(input.double() * (-times).exp2(), 13), zeros((), dtype=float64)
     most = times.amax()
     squared = while_loop(
         lambda X, k: k < most, lambda X, k: (_where(times > k, X @ X, X), k + 1), start

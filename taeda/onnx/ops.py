@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import taeda
-from taeda import Tensor
 from taeda.library import CustomOpDef
 
+from .._core import Tensor
 from .operators.attention import attention as _attention
 from .values import DTYPES
 

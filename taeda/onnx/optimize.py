@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from taeda import Tensor
 from taeda.nn.utils.fusion import fuse_conv_bn_weights
+
+from .._core import Tensor
 
 _RANDOM = frozenset(
     "RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial Dropout".split()

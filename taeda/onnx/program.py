@@ -9,11 +9,12 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-import taeda
-from taeda import Tensor
 from taeda.kernels.files import atomic_write, write_with_data
 from taeda.utils import _pytree as pytree
 
+from .._core import Size, Tensor
+from ..ops.exchange import from_dlpack
+from ..ops.views import view_as_complex, view_as_real
 from .optimize import fold_normalization, shared, uses, without_dead
 from .values import FLOAT8, from_array, to_array
 from .writer import CODES
@@ -247,7 +248,7 @@ class ONNXProgram:
         if self._session is None:
             self.initialize_inference_session()
         made = _run(self._session, self._inputs(args, kwargs))
-        return tuple(taeda.view_as_complex(x) if c else x for x, c in zip(made, self._complex, strict=True))
+        return tuple(view_as_complex(x) if c else x for x, c in zip(made, self._complex, strict=True))
 
     def call_reference(self, *args: Any, **kwargs: Any) -> tuple:
         """As a call, by the reference implementation of the package onnx: slow, and in Python."""
@@ -308,11 +309,11 @@ class ONNXProgram:
 
 def _plain(x: Any) -> Any:
     """Arrays as tensors, and sizes as tuples, as export takes them."""
-    return from_array(x) if isinstance(x, np.ndarray) else tuple(x) if isinstance(x, taeda.Size) else x
+    return from_array(x) if isinstance(x, np.ndarray) else tuple(x) if isinstance(x, Size) else x
 
 
 def _array(x: Tensor) -> Any:
-    return to_array(taeda.view_as_real(x.resolve_conj()) if x.is_complex() else x)
+    return to_array(view_as_real(x.resolve_conj()) if x.is_complex() else x)
 
 
 def _bytes(x: Tensor) -> bytes:
@@ -354,4 +355,4 @@ def _tensor(x: Any) -> Tensor:
     try:
         return cast(Tensor, from_array(np.asarray(x.numpy())))
     except RuntimeError:  # a type that NumPy does not have
-        return taeda.from_dlpack(x._ortvalue.to_dlpack()).clone()
+        return from_dlpack(x._ortvalue.to_dlpack()).clone()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import taeda
+from ..ops.creation import arange
 
 ML = "ai.onnx.ml"
 TRAINING = "ai.onnx.preview.training"
@@ -65,7 +65,7 @@ def _moving(function: Callable) -> Callable:
     def run(x: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(x, np.ndarray):
             return function(x, *args, **kwargs)
-        moved = function(taeda.arange(x.size).reshape(x.shape), *args, **kwargs)
+        moved = function(arange(x.size).reshape(x.shape), *args, **kwargs)
         if isinstance(moved, tuple):
             return tuple(x.reshape(-1)[part.numpy()] for part in moved)
         return np.asarray(x.reshape(-1)[moved.numpy()], dtype=x.dtype)

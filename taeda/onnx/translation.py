@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import taeda
-from taeda import Tensor
 from taeda._core.tensor import ALIASES, FIRST
 from taeda.export import ExportedProgram
 from taeda.export.graph_signature import InputKind, OutputKind, TensorArgument
 from taeda.fx import GraphModule, Node
 from taeda.fx.node import map_aggregate
 
+from .._core import Tensor
 from .errors import OnnxExporterError, UnsupportedOperatorError
 from .functions import calls_of
 from .translate import by_function

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import taeda
-from taeda import Tensor
+
+from .._core import Tensor
 
 STRING = 8
 FLOAT8_E8M0 = 24

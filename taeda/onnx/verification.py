@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.utils import _pytree as pytree
 
+from .._core import Tensor, complex128, float64
 from .program import ONNXProgram
 
 __all__ = ["VerificationInfo", "verify_onnx_program"]
@@ -61,7 +60,7 @@ def verify_onnx_program(
 def _compared(name: str, got: Tensor, wanted: Tensor) -> VerificationInfo:
     if got.shape != wanted.shape:
         raise ValueError(f"verify_onnx_program: {name} has sizes {list(got.shape)}, expected {list(wanted.shape)}")
-    kind = taeda.complex128 if wanted.is_complex() else taeda.float64
+    kind = complex128 if wanted.is_complex() else float64
     x, y = got.detach().to(kind), wanted.detach().to(kind)
     apart = (x - y).abs()
     apart = apart.masked_fill((x == y) | ((x != x) & (y != y)), 0.0)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-from taeda import Tensor
 from taeda.fx.experimental.symbolic_shapes import _Symbolic
 
+from .._core import Tensor, bool_, get_default_dtype, int64, result_type
+from ..ops.creation import empty
+from ..ops.exchange import from_numpy, tensor
 from .values import DTYPES, to_array
 
 #: Results that have another dtype than the first input.
@@ -88,7 +89,7 @@ class Writer:
             dtype = dtype or _dtype_of(x)
             if not isinstance(x, np.ndarray):
                 x = _number(x, dtype)
-            array = to_array(taeda.tensor(x.tolist() if isinstance(x, np.ndarray) else x, dtype=dtype))
+            array = to_array(tensor(x.tolist() if isinstance(x, np.ndarray) else x, dtype=dtype))
         key = (array.tobytes(), array.shape, dtype)
         found = self.root.constants.get(key)
         if found is None:
@@ -133,7 +134,7 @@ class Writer:
         if domain:
             self.root.domains.setdefault(domain, 1)
         if dtype is None:
-            dtype = taeda.bool if kind in _BOOL else taeda.int64 if kind in _INT64 else first and first.dtype
+            dtype = bool_ if kind in _BOOL else int64 if kind in _INT64 else first and first.dtype
         made = [Value(r, dtype, shape) for r in results]
         return made[0] if outputs == 1 else tuple(made)
 
@@ -157,7 +158,7 @@ class Writer:
             return x
         if dtype.is_complex or x.dtype.is_complex:
             raise Unsupported("ONNX's ops have no complex numbers; keep real and imaginary parts in a last dimension")
-        if x.dtype.is_floating_point and dtype is taeda.bool:
+        if x.dtype.is_floating_point and dtype is bool_:
             return self.Not(self.Equal(x, 0.0), shape=x.shape)  # NaN is true
         return self.Cast(x, to=CODES[dtype], dtype=dtype, shape=x.shape)
 
@@ -170,19 +171,19 @@ class Writer:
     def ints(self, sizes: Sequence) -> Value:
         """Numbers, some of which may be values, as one int64 tensor."""
         if not any(isinstance(n, Value) for n in sizes):
-            return self.constant([int(n) for n in sizes], taeda.int64)
+            return self.constant([int(n) for n in sizes], int64)
         parts = [self._one(n) if isinstance(n, Value) else self.constant([int(n)]) for n in sizes]
         return parts[0] if len(parts) == 1 else self.Concat(*parts, axis=0)
 
     def _one(self, n: Value) -> Value:
         """A number as an int64 tensor of one element."""
         n = n if n.is_size else self.Reshape(n, [1])
-        return n if n.dtype is taeda.int64 else self.Cast(n, to=CODES[taeda.int64], dtype=taeda.int64)
+        return n if n.dtype is int64 else self.Cast(n, to=CODES[int64], dtype=int64)
 
     def sizes_of(self, x: Value, shape: Sequence | None = None) -> Value:
         """The sizes of ``x`` as a tensor: a constant where they are known."""
         shape = x.shape if shape is None else shape
-        return self.constant(list(map(int, shape)), taeda.int64) if is_static(shape) else self.Shape(x)
+        return self.constant(list(map(int, shape)), int64) if is_static(shape) else self.Shape(x)
 
     def size(self, x: Value, dim: int) -> Any:
         """One size of ``x``: a number where it is known."""
@@ -278,7 +279,7 @@ class Writer:
         """Values and numbers as values of the dtype that they have in common."""
         dtype = self.common(*xs)
         if floating and not dtype.is_floating_point and not dtype.is_complex:
-            dtype = taeda.get_default_dtype()
+            dtype = get_default_dtype()
         return [self.cast(x, dtype) for x in xs]
 
     def common(self, *xs: Any) -> Any:
@@ -288,9 +289,9 @@ class Writer:
             return stands[0].dtype if isinstance(stands[0], Tensor) else _dtype_of(stands[0])
         found = stands[0]
         for other in stands[1:]:
-            dtype = taeda.result_type(found, other)
+            dtype = result_type(found, other)
             ranks = [s.dim() if isinstance(s, Tensor) else 0 for s in (found, other)]
-            found = taeda.empty((1,) * max(ranks), dtype=dtype, device="meta")
+            found = empty((1,) * max(ranks), dtype=dtype, device="meta")
         return found.dtype
 
     def graph(self, name: str, inputs: Sequence[Any], outputs: Sequence[Value]) -> Any:
@@ -320,24 +321,24 @@ def _stand_in(x: Any) -> Any:
     if not isinstance(x, Value):
         return x
     if x.is_size:
-        return 1 if x.dtype is taeda.int64 else 1.0
-    return taeda.empty((1,) * (1 if x.shape is None else x.rank), dtype=x.dtype, device="meta")
+        return 1 if x.dtype is int64 else 1.0
+    return empty((1,) * (1 if x.shape is None else x.rank), dtype=x.dtype, device="meta")
 
 
 def _dtype_of(x: Any) -> Any:
     if isinstance(x, (list, tuple)):
-        return _dtype_of(x[0]) if x else taeda.int64
+        return _dtype_of(x[0]) if x else int64
     if isinstance(x, np.ndarray):
-        return taeda.from_numpy(x).dtype
+        return from_numpy(x).dtype
     if isinstance(x, complex):
         raise Unsupported("ONNX's ops have no complex numbers; keep real and imaginary parts in a last dimension")
-    return taeda.bool if isinstance(x, bool) else taeda.int64 if isinstance(x, int) else taeda.get_default_dtype()
+    return bool_ if isinstance(x, bool) else int64 if isinstance(x, int) else get_default_dtype()
 
 
 def _number(x: Any, dtype: Any) -> Any:
     """A number that ``dtype`` can hold: floats are cut off where it is an integer."""
     if isinstance(x, (list, tuple)):
         return [_number(n, dtype) for n in x]
-    if dtype is taeda.bool:
+    if dtype is bool_:
         return bool(x)
     return int(x) if not dtype.is_floating_point and isinstance(x, float) else x

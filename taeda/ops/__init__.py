@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from .._namespaces import above
+
 
 def __getattr__(name: str) -> Any:
     if name != "aten":
         raise AttributeError(f"module 'taeda.ops' has no attribute {name!r}", name=name)
-    import importlib
-
-    return importlib.import_module("taeda.aten")  # under PyTorch's name for it
+    return above("aten")  # under PyTorch's name for it

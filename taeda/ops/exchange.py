@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib
 from typing import Any
 
 from .. import _core
@@ -13,6 +12,7 @@ from .._core import tensor as core
 from .._core.callbacks import callbacks
 from .._core.dlpack import from_dlpack
 from .._core.exchange import as_tensor, asarray, from_numpy, frombuffer, tensor
+from .._namespaces import above
 from .conjugation import resolve_all
 from .table import OPS, composite
 
@@ -150,7 +150,7 @@ __all__ = ["as_tensor", "asarray", "from_dlpack", "from_file", "from_numpy", "fr
 
 def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
     """The namespace of the array API standard: :mod:`taeda.array_api`."""
-    standard = importlib.import_module("taeda.array_api")  # when it is first asked for: few programs do
+    standard = above("array_api")  # when it is first asked for: few programs do
     known = ("2021.12", "2022.12", "2023.12", standard.__array_api_version__)
     if api_version is not None and api_version not in known:
         raise ValueError(f"__array_namespace__: version {api_version!r} is not known; up to {known[-1]} are")
@@ -249,7 +249,7 @@ def _array_ufunc(ufunc: Any, method: str, inputs: tuple, kwargs: dict) -> Any:
             if result is not NotImplemented:
                 return result
     if recorded:
-        result = importlib.import_module("taeda._numpy").run_ufunc(ufunc, method, inputs, kwargs)
+        result = above("_numpy").run_ufunc(ufunc, method, inputs, kwargs)
         if result is not NotImplemented:
             return result
     result = getattr(ufunc, method)(*map(_as_array, inputs), **kwargs)
@@ -269,7 +269,7 @@ def _array_function(function: Any, types: Any, args: tuple, kwargs: dict) -> Any
         if not issubclass(kind, (Tensor, np.ndarray)):
             return NotImplemented
     if _core.is_recorded() and (_recorded(args) or _recorded(list(kwargs.values()))):
-        result = importlib.import_module("taeda._numpy").run(function, args, kwargs)
+        result = above("_numpy").run(function, args, kwargs)
         if result is not NotImplemented:
             return result
     return function._implementation(*args, **kwargs)

@@ -9,7 +9,10 @@ from __future__ import annotations
 from ..kernels import scalar as s
 from .table import pointwise
 
-OPTIONS = {"promote": "float", "dtypes": ("float",), "method": False, "inplace": False, "domain": ((-0.9, 0.9), (0, 9))}
+OPTIONS = {
+    "promote": "float", "dtypes": ("float",), "method": False, "inplace": False, "domain": ((-0.9, 0.9), (0, 9)),
+    "public": "special",
+}  # fmt: skip
 
 
 @pointwise(**OPTIONS)

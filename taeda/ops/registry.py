@@ -18,6 +18,9 @@ OPS: dict[str, Any] = {}
 #: Names installed on Tensor, with what they run.
 METHODS: dict[str, Any] = {}
 
+#: By namespace, the ops that their stanza makes a public name of it (the trait `public`).
+PUBLIC: dict[str, dict[str, Any]] = {"taeda": {}, "special": {}, "linalg": {}, "fft": {}}
+
 #: Namespaces that no program may declare ops in.
 RESERVED = frozenset(("aten", "prim", "prims", "taeda", "torch"))
 
@@ -94,6 +97,19 @@ def register(label: str, function: Any) -> None:
     """Make ``function`` known as ``label``, and bind it to the operator of that name, if there is one."""
     OPS[label] = function
     _core.bind_operator(label, function)  # no operator has a qualified name
+
+
+def make_public(label: str, function: Any, namespace: str) -> None:
+    """Make ``function`` the public name ``label`` of a namespace of the library, such as ``"taeda"`` or ``"special"``.
+
+    Raises:
+        ValueError: the op is a program's, or there is no such namespace.
+    """
+    if "::" in label:
+        raise ValueError(f"{label}: public={namespace!r} is for the library's ops; a program imports its own")
+    if namespace not in PUBLIC:
+        raise ValueError(f"{label}: public={namespace!r} is none of the namespaces {', '.join(PUBLIC)}")
+    PUBLIC[namespace][label.removeprefix(namespace + "_")] = function
 
 
 def add_method(label: str, function: Any) -> None:

@@ -27,7 +27,7 @@ from .._core.callbacks import callbacks
 from .._core.tensor import same_shape
 from .older import as_today
 from .out import can_cast, write_out
-from .registry import METHODS, add_method, check_method, find_op, label_of, of_library, register
+from .registry import METHODS, add_method, check_method, find_op, label_of, make_public, of_library, register
 from .registry import OPS as OPS
 from .traits import check_traits, is_pointwise
 from .traits import trait as trait
@@ -141,7 +141,9 @@ def _is_method(label: str, function: Any, method: bool | None, inplace: bool = F
     return method
 
 
-def _register(label: str, function: Any, method: bool) -> None:
+def _register(label: str, function: Any, method: bool, public: str | None = None) -> None:
+    if public is not None:
+        make_public(label, function, public)
     register(label, function)
     if method:
         add_method(label, function)
@@ -219,7 +221,7 @@ def pointwise(
         op = _make(function, "pointwise", None, label, has_out=True, traits=shared, **options)
         op.result_rule = (n, promote, several.get("outs", (out,)), dtypes)
         op.body_check = check
-        _register(label, op, is_method)
+        _register(label, op, is_method, traits.get("public"))
         if forms:
             form = _make(
                 function, "pointwise", None, label + "_", inplace=True, traits={**shared, "functional": op}, **options
@@ -288,7 +290,7 @@ def primitive(
             function, kind, computes, label, variadic=spread, has_out=bool(out), result_type=result_type,
             traits=shared,
         )  # fmt: skip
-        _register(label, op, is_method)
+        _register(label, op, is_method, traits.get("public"))
         if mutates:
             form = _make(
                 function, kind, computes, label + "_", inplace=True, variadic=spread,
@@ -366,7 +368,7 @@ def view(
         op = _make(
             function, "view", body, label, variadic=spread, traits={**traits, "view": True, "variadic": variadic}
         )
-        _register(label, op, _is_method(label, function, method))
+        _register(label, op, _is_method(label, function, method), traits.get("public"))
         return op
 
     return declare
@@ -401,7 +403,7 @@ def composite(
         public = Composite(with_out(function, out, **of_out), labels[0], **checks) if out else plain
         plain.__name__ = public.__name__ = labels[0]  # type: ignore[attr-defined]
         for label in labels:
-            register(label, public)
+            _register(label, public, False, given.get("public"))
             if is_method:
                 add_method(label, plain)  # a method has no `out`
             if inplace:

@@ -12,6 +12,8 @@ from .._core import Op
 
 #: The traits by name. A name that is missing here is an error where the op is declared.
 TRAITS: dict[str, str] = {
+    # names
+    "public": 'the namespace that has the op as a public name: `"taeda"`, `"special"`, `"linalg"` or `"fft"`',
     # transformations and modes
     "batch": "the family whose rule runs the op under vmap (`func/families.py`)",
     "decomposition": "the same result in public ops: a function that names the arguments it needs",

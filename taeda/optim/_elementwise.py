@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import taeda
-from taeda import Tensor
 from taeda._core import current_mode, is_dense_tensor
 from taeda._core.optim import Plan, covered
 from taeda.ops.devices import at, number_of
 from taeda.ops.parts import OfParts
 from taeda.ops.updates import update_all
 
+from .._core import Tensor, float32, float64, get_default_dtype, preserve_format
+from ..autograd import no_grad, set_grad_enabled
 from ..kernels import optim as kernels
+from ..ops import extrema, indexing
+from ..ops.creation import zeros_like
+from ..ops.exchange import tensor
+from ..ops.views import view_as_complex, view_as_real
 from .optimizer import Optimizer
 
 _REAL = {"complex64": "float32", "complex128": "float64"}
@@ -48,19 +52,19 @@ class TensorMath:
     @staticmethod
     def maximum(a: Tensor, b: Tensor | float) -> Tensor:
         """The larger."""
-        return taeda.maximum(a, b) if isinstance(b, Tensor) else a.clamp(min=b)
+        return extrema.maximum(a, b) if isinstance(b, Tensor) else a.clamp(min=b)
 
     @staticmethod
     def minimum(a: Tensor, b: Tensor | float) -> Tensor:
         """The smaller."""
-        return taeda.minimum(a, b) if isinstance(b, Tensor) else a.clamp(max=b)
+        return extrema.minimum(a, b) if isinstance(b, Tensor) else a.clamp(max=b)
 
     @staticmethod
     def where(condition: Any, a: Any, b: Any) -> Any:
         """``a`` where ``condition`` else ``b``."""
         if isinstance(condition, bool):
             return a if condition else b
-        return taeda.where(condition, a, b)
+        return indexing.where(condition, a, b)
 
     @staticmethod
     def fma(a: Any, b: Any, c: Any) -> Any:
@@ -129,7 +133,7 @@ class ElementwiseOptimizer(Optimizer):
         """Counters at zero, state tensors of zeros."""
         state["step"] = new_counter(0.0)
         for name in self._states(self._flags(group)):
-            state[name] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
+            state[name] = zeros_like(p, memory_format=preserve_format)
 
     @staticmethod
     def _scalars(group: dict, counters: tuple) -> tuple[tuple, tuple]:
@@ -183,7 +187,7 @@ class ElementwiseOptimizer(Optimizer):
     def _plan(self, group: dict, flags: tuple) -> _GroupPlan | None:
         """Do one step the long way round, and prepare the short one for the next if there can be one."""
         differentiable = group.get("differentiable", False)
-        with taeda.set_grad_enabled(bool(differentiable)):
+        with set_grad_enabled(bool(differentiable)):
             buckets: dict[tuple, list] = {}
             in_parts: dict[tuple, list] = {}  # whose class runs the op on their parts
             watched = current_mode() is not None
@@ -199,7 +203,7 @@ class ElementwiseOptimizer(Optimizer):
                     own = self._fresh(flags, state)
                     stable = stable and own == flags
                     for name in self._states(own):
-                        state.setdefault(name, taeda.zeros_like(p, memory_format=taeda.preserve_format))
+                        state.setdefault(name, zeros_like(p, memory_format=preserve_format))
                 if not differentiable and isinstance(p, OfParts) and p._same_elements:
                     stable = False
                     in_parts.setdefault((p.dtype.name, own), []).append(p)
@@ -280,7 +284,7 @@ class ElementwiseOptimizer(Optimizer):
         self._check_sparse(group)
         grad = grad.coalesce()
         places = tuple(grad.indices().unbind(0))
-        with taeda.no_grad():
+        with no_grad():
             before = [t[places] for t in (p, *states)]
             after = self._rule(TensorMath, flags, scalars, before[0], grad.values(), *before[1:])
             for t, values in zip((p, *states), after, strict=True):
@@ -309,9 +313,9 @@ class _Rule(NamedTuple):
         """The parameter and its state after a step, in tensor operations."""
         given = [p, grad, *states]
         if p.is_complex():
-            given = [taeda.view_as_real(t.resolve_conj()) for t in given]
+            given = [view_as_real(t.resolve_conj()) for t in given]
         found = self.optimizer._rule(TensorMath, self.flags, scalars, *given)
-        return [taeda.view_as_complex(t.contiguous()) for t in found] if p.is_complex() else list(found)
+        return [view_as_complex(t.contiguous()) for t in found] if p.is_complex() else list(found)
 
     def update(self, p: Tensor, grad: Tensor, states: list[Tensor], scalars: tuple) -> None:
         """The same in place."""
@@ -373,13 +377,13 @@ def step_lists(
         return
     flags, rule = cls._flags(group), object.__new__(cls)
     buckets: dict[tuple, list[tuple]] = {}
-    with taeda.set_grad_enabled(differentiable):
+    with set_grad_enabled(differentiable):
         for i, (p, grad) in enumerate(zip(params, grads, strict=True)):
             scalars = _counted(cls, group, [steps[i] for steps in counters])
             grad, own_flags = grad if scale is None else grad / scale, flags
             for state in states:
                 if state[i] is None:
-                    state[i] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
+                    state[i] = zeros_like(p, memory_format=preserve_format)
                     own_flags = rule._fresh(flags, {})
             own = [state[i] for state in states]
             if grad.is_sparse:
@@ -404,15 +408,15 @@ def _counted(cls: type[ElementwiseOptimizer], group: dict, counters: list[Tensor
         if isinstance(value, Tensor):
             t.copy_(value)
         else:
-            with taeda.no_grad():
+            with no_grad():
                 t.fill_(value)
     return scalars
 
 
 def new_counter(value: float) -> Tensor:
     """A step count: a one-element tensor, as PyTorch keeps it."""
-    dtype = taeda.float64 if taeda.get_default_dtype() == taeda.float64 else taeda.float32
-    return taeda.tensor(value, dtype=dtype)
+    dtype = float64 if get_default_dtype() == float64 else float32
+    return tensor(value, dtype=dtype)
 
 
 def number(x: Any, group: dict) -> Any:

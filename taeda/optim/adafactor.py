@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, preserve_format
+from ..autograd import no_grad
+from ..ops.creation import zeros_like
+from ..types import finfo
 from ._elementwise import new_counter
 from .optimizer import Optimizer, at_least_zero, options, to_scalar
 
@@ -81,12 +82,12 @@ class Adafactor(Optimizer):
             state["row_var"] = grad.new_zeros((*grad.shape[:-1], 1))
             state["col_var"] = grad.new_zeros((*grad.shape[:-2], 1, grad.shape[-1]))
         else:
-            state["variance"] = taeda.zeros_like(grad, memory_format=taeda.preserve_format)
+            state["variance"] = zeros_like(grad, memory_format=preserve_format)
 
     def step(self, closure: Any = None) -> Any:
         """Update every parameter that has a gradient."""
         loss = self._loss(closure)
-        with taeda.no_grad():
+        with no_grad():
             for group in self.param_groups:
                 for p in group["params"]:
                     if p.grad is None:
@@ -103,7 +104,7 @@ class Adafactor(Optimizer):
     def _update(group: dict, p: Tensor, grad: Tensor, state: dict) -> None:
         lr = to_scalar(group["lr"])
         eps1, eps2 = group["eps"]
-        eps1 = taeda.finfo(p.dtype).eps if eps1 is None else eps1
+        eps1 = finfo(p.dtype).eps if eps1 is None else eps1
         state["step"] += 1
         step = state["step"].item()
         rest = step ** group["beta2_decay"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, preserve_format
+from ..ops.creation import full_like
 from ._elementwise import ElementwiseOptimizer, descent, new_counter, number, step_lists
 from .optimizer import checked
 
@@ -68,9 +67,7 @@ class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
     def _init_state(self, group, p, state):
         first = self.defaults["initial_accumulator_value"]
         state["step"] = new_counter(0.0)
-        state["sum"] = taeda.full_like(
-            p, complex(first, first) if p.is_complex() else first, memory_format=taeda.preserve_format
-        )
+        state["sum"] = full_like(p, complex(first, first) if p.is_complex() else first, memory_format=preserve_format)
 
     @staticmethod
     def _scalars(group, counters):

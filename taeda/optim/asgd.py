@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, preserve_format
+from ..ops.creation import zeros_like
 from ._elementwise import ElementwiseOptimizer, descent, new_counter, number, step_lists
 from .optimizer import checked, to_scalar
 
@@ -65,7 +64,7 @@ class ASGD(ElementwiseOptimizer, rule=_rule, scalars=4):
         state["step"] = new_counter(0.0)
         state["eta"] = new_counter(float(to_scalar(group["lr"])))
         state["mu"] = new_counter(1.0)
-        state["ax"] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
+        state["ax"] = zeros_like(p, memory_format=preserve_format)
 
     @staticmethod
     def _scalars(group, counters):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, contiguous_format
+from ..autograd import enable_grad, no_grad
+from ..ops.creation import zeros_like
+from ..ops.joining import cat
+from ..ops.views import view_as_real
 from .optimizer import Optimizer, checked, to_scalar
 
 __all__ = ["LBFGS"]
@@ -150,22 +152,22 @@ class LBFGS(Optimizer):
         """All gradients in one vector, a complex one as pairs."""
         parts = []
         for p in self._params:
-            grad = p.grad if p.grad is not None else taeda.zeros_like(p)
-            parts.append((taeda.view_as_real(grad) if grad.is_complex() else grad).reshape(-1))
-        return taeda.cat(parts, 0)
+            grad = p.grad if p.grad is not None else zeros_like(p)
+            parts.append((view_as_real(grad) if grad.is_complex() else grad).reshape(-1))
+        return cat(parts, 0)
 
     def _move(self, t: Any, direction: Tensor) -> None:
         """``params += t * direction``."""
         offset = 0
         for p in self._params:
-            target = taeda.view_as_real(p) if p.is_complex() else p
+            target = view_as_real(p) if p.is_complex() else p
             n = target.numel()
             target.add_(direction[offset : offset + n].view(target.shape), alpha=t)
             offset += n
 
     def _search(self, closure: Callable, start: _Point, t: Any, direction: Tensor, limit: int) -> tuple[_Point, int]:
         """The line search from where the parameters are, which is where they are again afterwards."""
-        origin = [p.clone(memory_format=taeda.contiguous_format) for p in self._params]
+        origin = [p.clone(memory_format=contiguous_format) for p in self._params]
 
         def evaluate(t: Any) -> _Point:
             self._move(t, direction)
@@ -212,8 +214,8 @@ class LBFGS(Optimizer):
         Returns:
             The loss at the start.
         """
-        with taeda.no_grad():
-            return self._step(taeda.enable_grad()(closure))
+        with no_grad():
+            return self._step(enable_grad()(closure))
 
     def _step(self, closure: Callable[[], Any]) -> Any:
         group = self.param_groups[0]
@@ -232,7 +234,7 @@ class LBFGS(Optimizer):
         for n in range(1, group["max_iter"] + 1):
             state["n_iter"] += 1
             d = memory["d"] = self._direction(state, memory, grad)
-            memory["prev_flat_grad"] = grad.clone(memory_format=taeda.contiguous_format)
+            memory["prev_flat_grad"] = grad.clone(memory_format=contiguous_format)
             previous = memory["prev_loss"] = loss
             t = memory["t"] = min(1.0, 1.0 / grad.abs().sum()) * lr if state["n_iter"] == 1 else lr
             slope = grad.dot(d)

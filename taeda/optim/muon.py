@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, preserve_format
+from ..autograd import no_grad
+from ..ops.creation import zeros_like
+from ..ops.matmul import addmm
 from .optimizer import Optimizer, options, to_scalar
 
 __all__ = ["Muon"]
@@ -26,7 +27,7 @@ def _orthogonalise(grad: Tensor, coefficients: tuple[float, float, float], steps
     x = x / x.norm().clamp(min=eps)
     for _ in range(steps):
         gram = x @ x.T
-        x = taeda.addmm(x, taeda.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+        x = addmm(x, addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.T if tall else x
 
 
@@ -87,7 +88,7 @@ class Muon(Optimizer):
     def step(self, closure: Any = None) -> Any:
         """Update every parameter that has a gradient."""
         loss = self._loss(closure)
-        with taeda.no_grad():
+        with no_grad():
             for group in self.param_groups:
                 for p in group["params"]:
                     if p.grad is not None:
@@ -101,7 +102,7 @@ class Muon(Optimizer):
         state, grad = self.state[p], p.grad
         assert grad is not None  # step passes over parameters without one
         if "momentum_buffer" not in state:
-            state["momentum_buffer"] = taeda.zeros_like(grad, memory_format=taeda.preserve_format)
+            state["momentum_buffer"] = zeros_like(grad, memory_format=preserve_format)
         buf = state["momentum_buffer"].lerp_(grad, 1 - momentum)
         update = grad.lerp(buf, momentum) if group["nesterov"] else buf
         update = _orthogonalise(update, group["ns_coefficients"], group["ns_steps"], group["eps"])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, preserve_format
+from ..ops.creation import zeros_like
 from ._elementwise import ElementwiseOptimizer, descent, new_counter, number, step_lists
 from .optimizer import checked
 
@@ -75,7 +74,7 @@ class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
         state["step"] = new_counter(0.0)
         state["mu_product"] = new_counter(1.0)
         for name in ("exp_avg", "exp_avg_sq"):
-            state[name] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
+            state[name] = zeros_like(p, memory_format=preserve_format)
 
     @staticmethod
     def _scalars(group, counters):

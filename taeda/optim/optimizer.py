@@ -11,11 +11,11 @@ from inspect import ismethod
 from itertools import chain
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda._core.nearest import ChecksKeywords
 from taeda._core.optim import drop_grads
 
+from .._core import Tensor, float32
+from ..autograd import enable_grad
 from ..nn.modules import _hooks
 from ..nn.modules._hooks import RemovableHandle
 from ..nn.modules.module import Module
@@ -398,7 +398,7 @@ class Optimizer(ChecksKeywords):
         """What ``closure`` computes, with gradients on."""
         if closure is None:
             return None
-        with taeda.enable_grad():
+        with enable_grad():
             return closure()
 
 
@@ -406,7 +406,7 @@ def _cast(param: Tensor, value: Any, key: Any, special: bool) -> Any:
     """A loaded piece of state for ``param``: floating-point state takes its dtype, except the step count."""
     if isinstance(value, Tensor):
         if key == "step":
-            return value.to(dtype=taeda.float32, device=param.device) if special else value
+            return value.to(dtype=float32, device=param.device) if special else value
         return value.to(dtype=param.dtype, device=param.device) if param.is_floating_point() else value.to(param.device)
     if isinstance(value, dict):
         return {k: _cast(param, v, k, special) for k, v in value.items()}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda import Tensor
-
+from .._core import Tensor
 from ._elementwise import ElementwiseOptimizer, descent, number, step_lists
 from .optimizer import checked
 

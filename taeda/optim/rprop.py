@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, preserve_format
+from ..ops.creation import full_like, zeros_like
 from ._elementwise import ElementwiseOptimizer, new_counter, step_lists
 from .optimizer import checked, to_scalar
 
@@ -69,10 +68,8 @@ class Rprop(ElementwiseOptimizer, rule=_rule, scalars=4):
     def _init_state(self, group, p, state):
         lr = to_scalar(group["lr"])
         state["step"] = new_counter(0.0)
-        state["prev"] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
-        state["step_size"] = taeda.full_like(
-            p, complex(lr, lr) if p.is_complex() else lr, memory_format=taeda.preserve_format
-        )
+        state["prev"] = zeros_like(p, memory_format=preserve_format)
+        state["step_size"] = full_like(p, complex(lr, lr) if p.is_complex() else lr, memory_format=preserve_format)
 
     @staticmethod
     def _scalars(group, counters):

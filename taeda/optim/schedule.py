@@ -8,9 +8,9 @@ import weakref
 from contextlib import contextmanager
 from typing import Any
 
-from taeda import Tensor
 from taeda._core.nearest import ChecksKeywords
 
+from .._core import Tensor
 from .optimizer import Optimizer
 
 _EPOCH = (

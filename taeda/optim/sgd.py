@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor
+from ..autograd import no_grad
 from ._elementwise import ElementwiseOptimizer, TensorMath, descent, number, step_lists
 from .optimizer import checked
 
@@ -63,7 +62,7 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
     def _sparse(self, group, flags, scalars, p, grad, states):
         if flags[1]:  # momentum moves every entry
             self._check_sparse(group)
-            with taeda.no_grad():
+            with no_grad():
                 after = _rule(TensorMath, flags, scalars, p, grad.to_dense(), *states)
                 for t, values in zip((p, *states), after, strict=True):
                     t.copy_(values)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, preserve_format
+from ..ops.creation import zeros_like
 from ._elementwise import ElementwiseOptimizer, number
 from .optimizer import at_least_zero, checked
 
@@ -78,7 +77,7 @@ class SparseAdam(ElementwiseOptimizer, rule=_rule, scalars=4):
     def _init_state(self, group, p, state):
         state["step"] = 0
         for name in ("exp_avg", "exp_avg_sq"):
-            state[name] = taeda.zeros_like(p, memory_format=taeda.preserve_format)
+            state[name] = zeros_like(p, memory_format=preserve_format)
 
     def step(self, closure: Any = None) -> Any:
         """Update every parameter that has a gradient.

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from .._core import Tensor, int64
 from .._foreach import lerp_all
+from ..autograd import no_grad
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
+from ..ops.exchange import tensor
 from .optimizer import Optimizer
 from .schedule import LRScheduler, _format_param
 
@@ -45,7 +45,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable:
         raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
     def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
-        with taeda.no_grad():
+        with no_grad():
             return decay * ema_param + (1 - decay) * current_param
 
     return ema_update
@@ -65,7 +65,7 @@ def get_swa_avg_fn() -> Callable:
     """
 
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
-        with taeda.no_grad():
+        with no_grad():
             return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
 
     return swa_update
@@ -79,7 +79,7 @@ def _on_lists(average: Callable, weight: Callable | None = None) -> Callable:
 
     def update(averaged: Iterable[Tensor], current: Iterable[Tensor], num_averaged: Any) -> None:
         averaged, current = list(averaged), list(current)
-        with taeda.no_grad():
+        with no_grad():
             if weight is not None and lerp_all(averaged, current, weight(num_averaged)):
                 return
             for a, c in zip(averaged, current, strict=True):
@@ -166,7 +166,7 @@ class AveragedModel(Module):
         self.module = deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
-        self.register_buffer("n_averaged", taeda.tensor(0, dtype=taeda.int64, device=device))
+        self.register_buffer("n_averaged", tensor(0, dtype=int64, device=device))
         self.avg_fn = avg_fn
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
@@ -223,7 +223,7 @@ def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
     for module in momenta:
         module.reset_running_stats()
         module.momentum = None  # a plain mean over all batches
-    with taeda.no_grad():
+    with no_grad():
         for batch in loader:
             batch = batch[0] if isinstance(batch, list | tuple) else batch
             model(batch if device is None else batch.to(device))

@@ -7,11 +7,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import taeda
-from taeda import Tensor
-
 from .. import _core
+from .._core import Tensor, promote_types, result_type
+from ..ops.comparison import isclose
+from ..ops.exchange import as_tensor, tensor
+from ..ops.indexing import where
 from ..ops.parts import OfValues
+from ..ops.statistics import unravel_index
 
 #: (rtol, atol) by the name of a floating-point dtype: what PyTorch allows; integers must be equal.
 TOLERANCES = {
@@ -115,10 +117,10 @@ def assert_allclose(
     warnings.warn(
         "torch.testing.assert_allclose() is deprecated; use torch.testing.assert_close()", FutureWarning, stacklevel=2
     )
-    actual = taeda.as_tensor(actual)
-    expected = taeda.as_tensor(expected, dtype=actual.dtype)
+    actual = as_tensor(actual)
+    expected = as_tensor(expected, dtype=actual.dtype)
     if rtol is None and atol is None:
-        both = [TOLERANCES.get(d.name, (0.0, 0.0)) for d in (actual.dtype, taeda.result_type(actual, expected))]
+        both = [TOLERANCES.get(d.name, (0.0, 0.0)) for d in (actual.dtype, result_type(actual, expected))]
         rtol, atol = max(r for r, _ in both), max(a for _, a in both)
     assert_close(
         actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False,
@@ -222,7 +224,7 @@ def _as_tensors(actual: Any, expected: Any, options: _Options) -> tuple | None:
     if isinstance(actual, (str, int, float, complex, Mapping)):
         return None
     try:
-        return _close_tensors, *(x if isinstance(x, Tensor) else taeda.as_tensor(x) for x in (actual, expected))
+        return _close_tensors, *(x if isinstance(x, Tensor) else as_tensor(x) for x in (actual, expected))
     except (TypeError, ValueError, RuntimeError):
         return None
 
@@ -262,7 +264,7 @@ def _close_tensors(actual: Tensor, expected: Tensor, options: _Options) -> None:
     actual, expected = actual.detach(), expected.detach()
     rtol, atol = options.tolerances(actual.dtype.name, expected.dtype.name)
     if actual.dtype != expected.dtype:
-        common = taeda.promote_types(actual.dtype, expected.dtype)
+        common = promote_types(actual.dtype, expected.dtype)
         actual, expected = actual.to(common), expected.to(common)
     if actual.layout != expected.layout:
         actual, expected = actual.to_dense(), expected.to_dense()
@@ -280,7 +282,7 @@ def _close_values(
     Args:
         what: what they are, for the text of the error.
     """
-    close = taeda.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    close = isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if bool(close.all()):
         return
     if not actual.shape:
@@ -351,9 +353,9 @@ def _difference_text(what: str, actual: Tensor, expected: Tensor, wrong: Tensor,
     exact = rtol == 0 and atol == 0
 
     def greatest(name: str, values: Tensor, tolerance: float) -> str:
-        values = taeda.where(wrong, values, 0)  # where both are infinite the difference is NaN, and yet they are close
+        values = where(wrong, values, 0)  # where both are infinite the difference is NaN, and yet they are close
         at = int(values.argmax())
-        index = tuple(int(i) for i in taeda.unravel_index(taeda.tensor(at), shape))
+        index = tuple(int(i) for i in unravel_index(tensor(at), shape))
         return f"Greatest {name} difference: {values[at].item()} at index {index}{_allowed(tolerance, exact)}"
 
     difference = (actual - expected).abs()

@@ -6,8 +6,11 @@ import math
 import warnings
 from typing import Any
 
-import taeda
-from taeda import Tensor
+from .._core import Tensor
+from ..ops.creation import empty
+from ..ops.random import randint
+from ..ops.views import view_as_complex
+from ..types import finfo, iinfo
 
 
 def make_tensor(
@@ -45,25 +48,23 @@ def make_tensor(
     doubled = noncontiguous and math.prod(sizes) > 1
     full = (*sizes[:-1], 2 * sizes[-1]) if doubled else sizes
     result = (
-        _uniform(full, dtype, low, high, device)
-        if floating
-        else taeda.randint(low, high, full, dtype=dtype, device=device)
+        _uniform(full, dtype, low, high, device) if floating else randint(low, high, full, dtype=dtype, device=device)
     )
     if doubled:
         result = result[..., 1::2]
     elif memory_format is not None:
         result = result.clone(memory_format=memory_format)
     if exclude_zero:
-        tiny = taeda.finfo(dtype).tiny if floating else 1
+        tiny = finfo(dtype).tiny if floating else 1
         result[result == 0] = complex(tiny, tiny) if dtype.is_complex else tiny
     return result.requires_grad_() if requires_grad else result
 
 
 def _uniform(sizes: tuple, dtype: Any, low: float, high: float, device: Any) -> Tensor:
     if dtype.is_complex:
-        return taeda.view_as_complex(_uniform((*sizes, 2), dtype.to_real(), low, high, device))
-    result = taeda.empty(sizes, dtype=dtype, device=device)
-    if high - low > taeda.finfo(dtype).max:  # the width of the interval would be infinite
+        return view_as_complex(_uniform((*sizes, 2), dtype.to_real(), low, high, device))
+    result = empty(sizes, dtype=dtype, device=device)
+    if high - low > finfo(dtype).max:  # the width of the interval would be infinite
         return result.uniform_(low / 2, high / 2).mul_(2)
     return result.uniform_(low, high)
 
@@ -71,12 +72,12 @@ def _uniform(sizes: tuple, dtype: Any, low: float, high: float, device: Any) -> 
 def _interval(dtype: Any, low: Any, high: Any, floating: bool) -> tuple[Any, Any]:
     """Defaults filled in, cut to the range of ``dtype``, and whole for integers."""
     if floating:
-        info = taeda.finfo(dtype)
+        info = finfo(dtype)
         least, end, default = info.min, info.max, (-9, 9)
     elif dtype.name == "bool":
         least, end, default = 0, 2, (0, 2)
     else:
-        integers = taeda.iinfo(dtype)
+        integers = iinfo(dtype)
         # randint's end is an int64
         least, end = integers.min, min(integers.max + 1, 2**63 - 1)
         default = (-9, 10) if dtype.is_signed else (0, 10)

@@ -12,12 +12,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import taeda
-from taeda import nn
-
-from .. import _core
+from .. import _core, nn
+from .._core import Tensor
 from .._core.memory import memory_stats, reset_peak_memory_stats
+from ..autograd import no_grad
 from ..nn.modules import _hooks
+from ..random import fork_rng
 from ._pytree import tree_flatten
 from .flop_counter import FlopCounterMode
 
@@ -91,9 +91,9 @@ class Record:
     nodes: dict[int, Call]
 
 
-def tensors(x: Any) -> list[taeda.Tensor]:
+def tensors(x: Any) -> list[Tensor]:
     """The tensors in nested tuples, lists and dicts."""
-    return [t for t in tree_flatten(x)[0] if isinstance(t, taeda.Tensor)]
+    return [t for t in tree_flatten(x)[0] if isinstance(t, Tensor)]
 
 
 def _is_whole(module: Any) -> bool:
@@ -157,11 +157,11 @@ class _Recorder:
             if t.grad_fn is not None:
                 self.nodes.setdefault(t.grad_fn._sequence_nr(), self.stack[-1])
 
-    def value_of(self, t: taeda.Tensor) -> Value:
+    def value_of(self, t: Tensor) -> Value:
         value = self.values.get(id(t))
         return value if value is not None and value.tensor() is t else self._made(t, None)
 
-    def _made(self, t: taeda.Tensor, source: Call | None) -> Value:
+    def _made(self, t: Tensor, source: Call | None) -> Value:
         value = Value(tuple(t.shape), str(t.dtype).removeprefix("taeda."), source, weakref.ref(t))
         self.values[id(t)] = value
         return value
@@ -242,11 +242,11 @@ def untouched(model: Any) -> Iterator[None]:
     """After the block, buffers of ``model`` (running statistics) and the random generator are as before."""
     buffers = list(model.buffers()) if isinstance(model, nn.Module) and model.training else []
     kept = [(b, b.detach().clone()) for b in buffers]
-    with taeda.random.fork_rng():
+    with fork_rng():
         try:
             yield
         finally:
-            with taeda.no_grad():
+            with no_grad():
                 for buffer, before in kept:
                     buffer.copy_(before)
 

@@ -10,11 +10,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import taeda
-from taeda import nn
-
-from .. import _core
+from .. import _core, nn
+from .._core import Tensor
+from ..autograd import is_grad_enabled
 from ..autograd.anomaly import BACKWARD_MEND, MEND, origin_of_nan
+from ..ops.creation import zeros_like
 from ._calls import tensors, watched
 
 __all__ = ["Finding", "StepReport", "check_step"]
@@ -155,7 +155,7 @@ class _Watch:
         return result
 
     def _before(self, name: str, args: tuple, kwargs: dict) -> None:
-        x = args[0] if args and isinstance(args[0], taeda.Tensor) else kwargs.get("input")
+        x = args[0] if args and isinstance(args[0], Tensor) else kwargs.get("input")
         if x is None:
             return
         if name in _LOSSES:
@@ -177,13 +177,13 @@ class _Watch:
         elif name in ("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d"):
             on = args[2] if len(args) > 2 else kwargs.get("training", kwargs.get("train", True))
             p = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
-            if on and p > 0 and not taeda.is_grad_enabled():
+            if on and p > 0 and not is_grad_enabled():
                 self.found(
                     "dropout in evaluation", f"{name}() drops values under no_grad(): results are random",
                     "call model.eval() before evaluation, and model.train() after it; F.dropout takes "
                     "training=self.training",
                 )  # fmt: skip
-        elif name in ("batch_norm", "native_batch_norm") and not taeda.is_grad_enabled():
+        elif name in ("batch_norm", "native_batch_norm") and not is_grad_enabled():
             on = args[5] if len(args) > 5 else kwargs.get("training", False)
             if on is True and len(args) > 1 and args[1] is not None:
                 self.found(
@@ -191,13 +191,13 @@ class _Watch:
                     "changes the running ones", "call model.eval() before evaluation, and model.train() after it",
                 )  # fmt: skip
 
-    def _kind(self, t: taeda.Tensor) -> str:
+    def _kind(self, t: Tensor) -> str:
         known = self.kinds.get(id(t))
         return known[1] if known is not None and known[0]() is t else ""
 
     def _versions(self, name: str, args: tuple) -> list[tuple[Any, int]] | None:
         """For an op that writes: the graph's tensors in the same memory, with their versions."""
-        if not self.readers or not name.endswith("_") or not args or not isinstance(args[0], taeda.Tensor):
+        if not self.readers or not name.endswith("_") or not args or not isinstance(args[0], Tensor):
             return None
         known = self.readers.get(_address(args[0]), ())
         return [(t, t._version) for ref, _ in known if (t := ref()) is not None]
@@ -206,7 +206,7 @@ class _Watch:
         results = tensors(result)
         if versions:
             self._check_write(args[0], versions)
-        x = args[0] if args and isinstance(args[0], taeda.Tensor) else None
+        x = args[0] if args and isinstance(args[0], Tensor) else None
         kind = _KINDS.get(name, "") or (self._kind(x) if name in _KEEPING and x is not None else "")
         for t in results:
             if kind:
@@ -220,7 +220,7 @@ class _Watch:
             if not self.nan and _core.has_nan(t):
                 self._first_nan(name, tensors((args, kwargs)))
 
-    def _check_write(self, written: taeda.Tensor, versions: list[tuple[Any, int]]) -> None:
+    def _check_write(self, written: Tensor, versions: list[tuple[Any, int]]) -> None:
         """A write that no version counter saw, to what a node keeps."""
         address = _address(written)
         if any(t._version != before for t, before in versions):
@@ -238,7 +238,7 @@ class _Watch:
                 )  # fmt: skip
                 return
 
-    def _first_nan(self, name: str, inputs: list[taeda.Tensor]) -> None:
+    def _first_nan(self, name: str, inputs: list[Tensor]) -> None:
         self.nan = True
         self.found("NaN", f"{name}() {origin_of_nan(inputs)}", MEND)
 
@@ -304,10 +304,10 @@ class _Watch:
     def mark(self) -> None:
         """Give parameters without a gradient one of zeros, to see whether the step clears it."""
         for name, p in self.params.items():
-            if p.requires_grad and p.is_leaf and type(p.data) is taeda.Tensor and not p.is_meta:
+            if p.requires_grad and p.is_leaf and type(p.data) is Tensor and not p.is_meta:
                 given = p.grad is not None
                 if not given:
-                    p.grad = taeda.zeros_like(p)
+                    p.grad = zeros_like(p)
                 self.marks[name] = (p.grad, p.grad._version, given)
 
     def accumulated(self, name: str) -> Callable:
@@ -319,7 +319,7 @@ class _Watch:
         return hook
 
 
-def _address(t: taeda.Tensor) -> int:
+def _address(t: Tensor) -> int:
     try:
         return t.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):  # sparse, nested, under vmap

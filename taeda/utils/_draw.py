@@ -11,10 +11,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import taeda
-from taeda import nn
-
-from .. import _core
+from .. import _core, autograd, nn
+from .._core import Tensor
+from ..ops.creation import ones_like
 from ..profiler.table import format_memory, format_time
 from ._calls import Call, Record, Value, record, tensors
 from ._layout import Box, Wire, draw_svg
@@ -405,9 +404,7 @@ class _Watcher:
         self.shapes[number] = [None if g is None else _label(g.shape, str(g.dtype)) for g in found[0]]
 
 
-def _graph_drawing(
-    outputs: list[taeda.Tensor], params: Any, made: Record | None, timed: bool, depth: int | None
-) -> Drawing:
+def _graph_drawing(outputs: list[Tensor], params: Any, made: Record | None, timed: bool, depth: int | None) -> Drawing:
     nodes = _nodes(outputs)
     inner = sorted((n for n in nodes if getattr(n, "variable", None) is None), key=lambda n: n._sequence_nr())
     leaves = [n.variable for n in nodes if getattr(n, "variable", None) is not None]
@@ -477,7 +474,7 @@ def _shorten(box: Box) -> None:
             box.inside[i] = node
 
 
-def _nodes(outputs: list[taeda.Tensor]) -> list[Any]:
+def _nodes(outputs: list[Tensor]) -> list[Any]:
     found: dict[Any, None] = {}
     stack = [t.grad_fn for t in outputs]
     while stack:
@@ -488,17 +485,17 @@ def _nodes(outputs: list[taeda.Tensor]) -> list[Any]:
     return list(found)
 
 
-def _run_backward(outputs: list[taeda.Tensor], leaves: list[taeda.Tensor], timed: bool) -> _Watcher:
+def _run_backward(outputs: list[Tensor], leaves: list[Tensor], timed: bool) -> _Watcher:
     """Run the graph backward for times and sizes; no gradient is written anywhere."""
     watcher = _Watcher()
     if not leaves:
         return watcher
-    ones = [taeda.ones_like(t) for t in outputs]
+    ones = [ones_like(t) for t in outputs]
     for _ in range(2 if timed else 1):  # kernels are built in the first run
         watcher.seconds.clear()
         _core.watch_nodes(watcher)
         try:
-            taeda.autograd.grad(outputs, leaves, ones, retain_graph=True, allow_unused=True)
+            autograd.grad(outputs, leaves, ones, retain_graph=True, allow_unused=True)
         except RuntimeError as error:
             if "second time" not in str(error):
                 raise
@@ -601,7 +598,7 @@ def draw(
     """
     made = None
     result = model_or_loss
-    if callable(model_or_loss) and not isinstance(model_or_loss, taeda.Tensor):
+    if callable(model_or_loss) and not isinstance(model_or_loss, Tensor):
         made = record(model_or_loss, args, dict(kwargs or {}), timed=timed)
         if not graph:
             return _model_drawing(made, depth)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from taeda import nn
-
+from .. import nn
 from ..profiler.table import format_memory, format_time, lay_out
 from ._calls import Call, record
 

@@ -34,7 +34,8 @@ def _version(name: str) -> str:
 
 def get_env_info() -> SystemEnv:
     """Versions, processor and threads."""
-    from .. import __version__, get_num_threads
+    from .._core import get_num_threads
+    from .._version import __version__
     from ..kernels.target import processor
 
     packages = {name: _version(name) for name in _PACKAGES}

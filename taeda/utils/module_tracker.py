@@ -6,9 +6,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import taeda
-
 from .. import _core
+from .._core import Tensor
 from ..autograd.graph import register_multi_grad_hook
 from ..nn.modules import _hooks
 from ._pytree import tree_flatten
@@ -18,7 +17,7 @@ __all__ = ["ModuleTracker"]
 
 def _differentiable(x: Any) -> list[Any]:
     leaves, _ = tree_flatten(x)
-    return [t for t in leaves if isinstance(t, taeda.Tensor) and t.requires_grad]
+    return [t for t in leaves if isinstance(t, Tensor) and t.requires_grad]
 
 
 class ModuleTracker:

@@ -3,7 +3,10 @@
 A program's op has a namespace, and takes the place of nothing that the library has.
 """
 
+import math
+import os
 import pickle
+import shutil
 import sys
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import pytest
 import taeda
 from taeda.kernels import scalar as s
 from taeda.ops import table
+from taeda.ops.registry import make_public
 from taeda.ops.traits import TRAITS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,6 +94,58 @@ def test_stub(bump, monkeypatch):
     assert "A bell of height 1" in function
     method = stubs.define("bump_", bump.traits["inplace"], True)
     assert method.startswith("    def bump_(self, width: Number = 1.0) -> Tensor:")
+
+
+# ---- an op of the library ------------------------------------------------------------------------------------------------
+
+STANZA = """
+
+@pointwise(promote="float", dtypes=("float",), public="taeda")
+def bump(input, width=1.0):
+    \"\"\"A bell of height 1, ``exp(-(x / width)**2 / 2)``.\"\"\"
+    scaled = input / width
+    return s.exp(scaled * scaled * -0.5)
+
+
+bump.vjp(input=lambda g, input, out, width: -g * out * input / (width * width))
+"""
+
+PROGRAM = """
+import sys
+import taeda
+x = taeda.tensor([0.0, 1.0], requires_grad=True)
+y = taeda.bump(x, width=2.0)
+y.sum().backward()
+print(*y.tolist(), *x.grad.tolist())
+print(*taeda.vmap(taeda.bump)(x.detach()[None]).shape, x.detach().bump_() is not None, "bump" in dir(taeda))
+print(taeda.fx.symbolic_trace(lambda x: taeda.bump(x)).code.count("bump"))
+sys.path.insert(0, sys.argv[1])
+import reference, stubs
+print("def bump(input: Tensor, width: Number = 1.0" in stubs.root(), "`bump(input, width=1.0)`" in reference.generate())
+"""
+
+
+def test_an_op_of_the_library_is_one_stanza_in_one_file(run_python, tmp_path):
+    """All files of the package are links to its own, but the one that has a new stanza; tools write the pages."""
+    package = Path(taeda.__file__).parent
+    skipped = shutil.ignore_patterns("__pycache__", "*.c", "*.pyx")
+    copied = shutil.copytree(package, tmp_path / "taeda", copy_function=os.symlink, ignore=skipped)
+    family = copied / "ops" / "powers.py"
+    text = family.read_text()
+    family.unlink()
+    family.write_text(text + STANZA)
+    lines = run_python(PROGRAM.replace("sys.argv[1]", repr(str(ROOT / "tools"))), PYTHONPATH=str(tmp_path)).split()
+    values, (batch, size, inplace, listed, traced, stub, page) = [float(x) for x in lines[:4]], lines[4:]
+    np.testing.assert_allclose(values, [1, math.exp(-1 / 8), 0, -math.exp(-1 / 8) / 4], rtol=1e-6)
+    assert (batch, size, inplace, listed, stub, page) == ("1", "2", *["True"] * 4) and int(traced) >= 1
+
+
+def test_only_the_library_and_its_namespaces_have_public_names(tables):
+    with pytest.raises(ValueError, match="tests::softsum: public='taeda' is for the library's ops"):
+        declare("softsum", name="tests::softsum", public="taeda")
+    with pytest.raises(ValueError, match="softsum: public='nn' is none of the namespaces taeda, special"):
+        make_public("softsum", None, "nn")
+    assert taeda.special.legendre_polynomial_p(taeda.tensor(0.5), 2).item() == -0.125
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------

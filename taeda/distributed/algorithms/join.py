@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import taeda
-
+from ..._core import int64
+from ...ops.exchange import tensor
 from ..collectives import all_reduce
 
 __all__ = ["Join", "JoinHook", "Joinable"]
@@ -114,7 +114,7 @@ class Join:
 
 
 def _count(mine: int, group: Any) -> int:
-    total = taeda.tensor(mine, dtype=taeda.int64, device="cpu")
+    total = tensor(mine, dtype=int64, device="cpu")
     all_reduce(total, group=group)
     return int(total.item())
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import taeda
-from taeda import Size, Tensor
-
+from ..._core import Size, Tensor
+from ...ops.creation import empty
 from ..tensor.dtensor import DTensor
 from ..tensor.layout import without_partial
 from .flatten import assign, flat_name, leaves
@@ -323,7 +322,7 @@ class DefaultLoadPlanner(LoadPlanner):
         for name, value in self.state_dict.items():
             saved = metadata.state_dict_metadata.get(name)
             if isinstance(saved, TensorStorageMetadata) and not isinstance(value, Tensor):
-                self.state_dict[name] = made = taeda.empty(saved.size, dtype=saved.properties.dtype)
+                self.state_dict[name] = made = empty(saved.size, dtype=saved.properties.dtype)
                 assign(state_dict, self.mappings[name], made)
 
     def create_local_plan(self) -> LoadPlan:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from taeda import Size, Tensor, _core
 from taeda.futures import Future
 from taeda.io.safetensors import load_file, save_file
 from taeda.kernels.files import atomic_write
 
+from ... import _core
+from ..._core import Size, Tensor
 from .default_planner import block
 from .metadata import (
     BytesStorageMetadata,

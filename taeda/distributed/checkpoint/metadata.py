@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import taeda
-from taeda import Size, Tensor
+from ..._core import Size, Tensor, contiguous_format, get_default_dtype, strided
 
 __all__ = [
     "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata", "Metadata", "MetadataIndex", "StorageMeta",
@@ -32,10 +31,10 @@ class ChunkStorageMetadata:
 class TensorProperties:
     """The dtype of a tensor; the other attributes are as PyTorch has them, and not used."""
 
-    dtype: Any = field(default_factory=taeda.get_default_dtype)
-    layout: Any = taeda.strided
+    dtype: Any = field(default_factory=get_default_dtype)
+    layout: Any = strided
     requires_grad: bool = False
-    memory_format: Any = taeda.contiguous_format
+    memory_format: Any = contiguous_format
     pin_memory: bool = False
 
     @staticmethod

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from taeda import Size, Tensor
-
+from ..._core import Size, Tensor
 from .metadata import ChunkStorageMetadata, Metadata, MetadataIndex, StorageMeta, TensorProperties
 
 __all__ = [

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...autograd import no_grad
 from ..groups import get_rank, get_world_size, is_initialized, new_group, resolve
 from ..objects import all_gather_object, broadcast_object_list
 from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
@@ -173,7 +172,7 @@ def save(
     """
     writer, processes = _writer(checkpoint_id, storage_writer), _Processes(process_group, no_dist)
     planner = planner or DefaultSavePlanner()
-    with taeda.no_grad():
+    with no_grad():
         plan, metadata = _planned(state_dict, writer, planner, processes)
         return _write(plan, metadata, writer, planner, processes)
 
@@ -211,7 +210,7 @@ def async_save(
         raise NotImplementedError("checkpoint.async_save: async_stager and process_group are not taken")
     writer, processes = _writer(checkpoint_id, storage_writer), _Processes(process_group, no_dist)
     planner = planner or DefaultSavePlanner()
-    with taeda.no_grad():
+    with no_grad():
         plan, metadata = _planned(state_dict, writer, planner, processes)
         copies = processes.each_own(lambda: _Copies(plan, planner))
     if not processes.alone:  # a group of its own, as the thread's messages come between the program's
@@ -256,7 +255,7 @@ def load(
     own = type(planner) not in (type(None), DefaultLoadPlanner) or type(storage_reader) is not FileSystemReader
     processes = _Processes(process_group, no_dist or not own)
     plain = _plain_state(state_dict)
-    with taeda.no_grad():
+    with no_grad():
         _read(plain, storage_reader, planner or DefaultLoadPlanner(), processes)
     for key, value in state_dict.items():
         if isinstance(value, Stateful):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import taeda
-from taeda import Tensor
 from taeda.nn import Module
 from taeda.optim import Optimizer
 from taeda.utils._pytree import tree_map
 
+from ..._core import Tensor
 from ..collectives import broadcast
 from ..data_parallel import DistributedDataParallel
 from ..groups import get_rank, is_initialized

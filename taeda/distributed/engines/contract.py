@@ -22,9 +22,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...autograd import no_grad
 from ...futures import Future
 from ..errors import DistBackendError
 from ..reduction import ReduceOp
@@ -138,7 +137,7 @@ class BlockingEngine(Engine):
     def run(self, begin: Callable[[], Any], finish: Callable[[], list], async_op: bool) -> Work | None:
         """See :meth:`Engine.run`. One that is not asynchronous waits for those that are: the order is the program's."""
         if not async_op and not self._left:
-            with taeda.no_grad():
+            with no_grad():
                 begin()
                 finish()
             return None
@@ -146,7 +145,7 @@ class BlockingEngine(Engine):
 
         def task() -> None:
             try:
-                with taeda.no_grad():
+                with no_grad():
                     begin()
                     result = finish()
             except BaseException as error:  # whoever waits gets it

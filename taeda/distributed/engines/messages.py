@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor, uint8
+from ...autograd import no_grad
 from ...futures import Future
+from ...ops.creation import empty
+from ...ops.exchange import frombuffer
 from ..errors import DistBackendError
 from ..links import Key, Links
 from ..reduction import ReduceOp, combine_into
@@ -27,7 +28,7 @@ _SMALL = 1 << 16  # bytes up to which one round of messages with everything is f
 
 def bytes_of(x: Tensor) -> Any:
     """The memory of a flat tensor."""
-    return memoryview(x.view(taeda.uint8).numpy()) if x.numel() else memoryview(b"")  # type: ignore[arg-type]
+    return memoryview(x.view(uint8).numpy()) if x.numel() else memoryview(b"")
 
 
 class MessageEngine(BlockingEngine):
@@ -209,7 +210,7 @@ class _Receiving(Work):
             found, _, payload = engine.links.receive(
                 world, self._key, self._doing, timeout or engine.timeout, self._site
             )
-            with taeda.no_grad():
+            with no_grad():
                 self._x.copy_(_values(payload, self._x, self._doing))
             self.source = engine.ranks.index(found)
             self._future.set_result([self._x])
@@ -233,5 +234,5 @@ def _values(payload: memoryview, like: Tensor, what: str) -> Tensor:
             f"processes give do not agree"
         )
     if not payload:
-        return taeda.empty(like.shape, dtype=like.dtype)
-    return taeda.frombuffer(payload, dtype=taeda.uint8).view(like.dtype).reshape(like.shape)
+        return empty(like.shape, dtype=like.dtype)
+    return frombuffer(payload, dtype=uint8).view(like.dtype).reshape(like.shape)

@@ -23,10 +23,25 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
 
-import taeda
-from taeda import Tensor
-
+from ..._core import (
+    Tensor,
+    bool_,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from ...autograd import no_grad
 from ...futures import Future
+from ...ops.joining import cat
 from ..debug import DebugLevel, get_debug_level
 from ..errors import DistBackendError
 from ..reduction import HALVES, ReduceOp
@@ -43,10 +58,10 @@ except (ImportError, RuntimeError) as problem:  # the second: no MPI library
     ) from None
 
 _REDUCED = {
-    taeda.float32: MPI.FLOAT, taeda.float64: MPI.DOUBLE, taeda.int8: MPI.INT8_T, taeda.int16: MPI.INT16_T,
-    taeda.int32: MPI.INT32_T, taeda.int64: MPI.INT64_T, taeda.uint8: MPI.UINT8_T, taeda.uint16: MPI.UINT16_T,
-    taeda.uint32: MPI.UINT32_T, taeda.uint64: MPI.UINT64_T, taeda.complex64: MPI.C_FLOAT_COMPLEX,
-    taeda.complex128: MPI.C_DOUBLE_COMPLEX,
+    float32: MPI.FLOAT, float64: MPI.DOUBLE, int8: MPI.INT8_T, int16: MPI.INT16_T,
+    int32: MPI.INT32_T, int64: MPI.INT64_T, uint8: MPI.UINT8_T, uint16: MPI.UINT16_T,
+    uint32: MPI.UINT32_T, uint64: MPI.UINT64_T, complex64: MPI.C_FLOAT_COMPLEX,
+    complex128: MPI.C_DOUBLE_COMPLEX,
 }  # fmt: skip
 _MOVED = {1: MPI.BYTE, 2: MPI.INT16_T, 4: MPI.INT32_T, 8: MPI.INT64_T, 16: MPI.C_DOUBLE_COMPLEX}  # by bytes an element
 _OPS = {
@@ -73,7 +88,7 @@ def _own_op(dtype: Any, op: ReduceOp) -> Any:
     if (dtype, op) not in _own_ops:
         import numpy as np
 
-        kind = np.float32 if dtype == taeda.float32 else np.float64
+        kind = np.float32 if dtype == float32 else np.float64
         choose = np.minimum if op is ReduceOp.MIN else np.maximum
 
         def combine(a: Any, b: Any, _: Any) -> None:
@@ -95,8 +110,8 @@ class _Reduction:
     def __init__(self, x: Tensor, op: ReduceOp, size: int) -> None:
         self.x, self.op, self.size = x, op, size
         self.memory = x.float() if x.dtype in HALVES else x
-        if x.dtype == taeda.bool:
-            self.memory = x.view(taeda.uint8)
+        if x.dtype == bool_:
+            self.memory = x.view(uint8)
         if self.memory.dtype not in _REDUCED:
             raise RuntimeError(f"mpi: expected a dtype that MPI reduces, got {x.dtype}; convert the tensor first")
 
@@ -109,7 +124,7 @@ class _Reduction:
     @property
     def operation(self) -> Any:
         """MPI's."""
-        if self.x.dtype == taeda.bool:
+        if self.x.dtype == bool_:
             return _OF_BOOL[self.op]
         if self.memory.is_floating_point() and self.op in (ReduceOp.MIN, ReduceOp.MAX):
             return _own_op(self.memory.dtype, self.op)
@@ -132,7 +147,7 @@ def _joined(parts: Sequence[Tensor]) -> tuple[Tensor, bool]:
     storage = parts[0].untyped_storage().data_ptr()
     for part in parts:
         if part.data_ptr() != at or part.untyped_storage().data_ptr() != storage:
-            return taeda.cat(list(parts)), False
+            return cat(list(parts)), False
         at += part.numel() * part.element_size()
     total = sum(part.numel() for part in parts)
     return parts[0].as_strided((total,), (1,), parts[0].storage_offset()), True
@@ -225,7 +240,7 @@ class MpiWork(Work):
         try:
             if not self._pending.request.Test(status):
                 return
-            with taeda.no_grad():
+            with no_grad():
                 if self._pending.after is not None:
                     self._pending.after()
                 result = self._finish()
@@ -321,7 +336,7 @@ class MpiEngine(Engine):
         """See :meth:`Engine.run`."""
         if self._trouble:
             raise DistBackendError(self._trouble)
-        with taeda.no_grad():
+        with no_grad():
             try:
                 pending = begin()
             except MPI.Exception as error:

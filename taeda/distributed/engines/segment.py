@@ -16,10 +16,9 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor, uint8
 from ..._core.machine import cpus
+from ...ops.exchange import frombuffer
 from ..errors import DistBackendError
 from ..links import Links
 from ..reduction import ReduceOp, combine_into
@@ -75,7 +74,7 @@ class SegmentEngine(MessageEngine):
         turn = self._steps & 1
         found = self._areas.get((dtype, turn))
         if found is None:
-            whole = taeda.frombuffer(self._segment, dtype=taeda.uint8)
+            whole = frombuffer(self._segment, dtype=uint8)
             starts = [self._slots + (2 * rank + turn) * _SLOT for rank in range(self.size)]
             found = self._areas[dtype, turn] = [whole[at : at + _SLOT].view(dtype) for at in starts]
         return found

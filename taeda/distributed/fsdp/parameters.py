@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda._core import strided_view
 from taeda.nn import Module, Parameter
 
+from ..._core import Tensor, contiguous_format
+from ...autograd import no_grad
+from ...ops.creation import zeros
+from ...ops.joining import cat
 from ..device_mesh import DeviceMesh
 from ..tensor.dtensor import DTensor, wrap
 from ..tensor.layout import Layout, chunk
@@ -46,7 +48,7 @@ class ShardedParameter:
         self.trained = parameter.requires_grad
         rank = mesh.get_local_rank(mesh.ndim - 1)
         start, length = chunk(self.shape[dim], self.n, rank)
-        part = whole.narrow(dim, start, length).clone(memory_format=taeda.contiguous_format)
+        part = whole.narrow(dim, start, length).clone(memory_format=contiguous_format)
         layout = _layout(mesh, dim, self.inner, self.shape)
         self.sharded: Any = Parameter(wrap(part, layout), requires_grad=self.trained)
         for name, value in vars(parameter).items() if hasattr(parameter, "__dict__") else ():
@@ -117,7 +119,7 @@ class ShardedParameter:
             for size in sizes:
                 count *= size
             found.append(part[:count].reshape(sizes))
-        self.leaf.data = taeda.cat(found, self.dim)
+        self.leaf.data = cat(found, self.dim)
 
     def cut(self, whole: Tensor, n: int) -> list[Tensor]:
         """A tensor of the whole's sizes as ``n`` padded vectors."""
@@ -141,7 +143,7 @@ class ShardedParameter:
         rank = self.sharded._layout.mesh.get_coordinate()
         assert rank is not None
         start, length = chunk(self.shape[self.dim], self.n, rank[self.place])
-        with taeda.no_grad():
+        with no_grad():
             self.sharded._local.copy_(self.leaf.detach().narrow(self.dim, start, length))
 
     def show(self, whole: bool) -> None:
@@ -156,7 +158,7 @@ class ShardedParameter:
 
 
 def _nothing(shape: tuple[int, ...], dtype: Any, device: Any) -> Tensor:
-    one = taeda.zeros(1, dtype=dtype, device=device)
+    one = zeros(1, dtype=dtype, device=device)
     if one.is_floating_point():
         one.fill_(float("nan"))
     one.add_(0)  # a version that nothing which was gathered has
@@ -165,7 +167,7 @@ def _nothing(shape: tuple[int, ...], dtype: Any, device: Any) -> Tensor:
 
 def _padded(t: Tensor, count: int) -> Tensor:
     flat = t.reshape(-1)
-    return flat if flat.numel() == count else taeda.cat([flat, flat.new_zeros(count - flat.numel())])
+    return flat if flat.numel() == count else cat([flat, flat.new_zeros(count - flat.numel())])
 
 
 def _layout(mesh: DeviceMesh, dim: int, inner: Layout | None, shape: tuple[int, ...]) -> Layout:

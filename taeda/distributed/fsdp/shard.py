@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import taeda
 from taeda.nn import Module
 
+from ... import nn
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..groups import get_process_group_ranks, get_world_size, new_group
 from ..tensor.placement_types import Shard
@@ -149,7 +149,7 @@ def fully_shard(
             raise ValueError(f"fully_shard: expected a module, got {type(m).__name__}")
         if isinstance(m, FSDPModule):
             raise AssertionError(f"fully_shard: expected a module that was not sharded before, got {type(m).__name__}")
-        if isinstance(m, (taeda.nn.ModuleList, taeda.nn.ModuleDict)):
+        if isinstance(m, (nn.ModuleList, nn.ModuleDict)):
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {m}")
     policy = mp_policy or MixedPrecisionPolicy()
     asked, near = _resharding(reshard_after_forward, mesh)

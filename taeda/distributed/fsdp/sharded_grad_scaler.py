@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda import Tensor
 from taeda.amp import GradScaler
 
+from ..._core import Tensor
 from ..collectives import all_reduce
 from ..reduction import ReduceOp
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda._core import current_task
 from taeda.autograd import Function, Variable
 from taeda.nn import Module
 from taeda.utils._pytree import tree_leaves, tree_map
 
+from ..._core import Tensor
+from ...autograd import is_grad_enabled
 from ..tensor.dtensor import DTensor
 from .unit import Unit
 
@@ -78,7 +78,7 @@ class State:
         policy = self.unit.policy
         if policy.cast_forward_inputs and policy.param_dtype is not None:
             args, kwargs = _cast((args, kwargs), policy.param_dtype)
-        if taeda.is_grad_enabled():
+        if is_grad_enabled():
             args, kwargs = self._mark((args, kwargs))
         return args, kwargs
 
@@ -104,7 +104,7 @@ class State:
             self.unit.reshard_after_forward()
         if self.unit.policy.output_dtype is not None:
             output = _cast(output, self.unit.policy.output_dtype)
-        if taeda.is_grad_enabled():
+        if is_grad_enabled():
             for x in tree_leaves(output):
                 if isinstance(x, Tensor) and x.requires_grad:
                     x.register_hook(self.before_backward)

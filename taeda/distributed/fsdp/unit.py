@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor, strided
+from ...autograd import is_grad_enabled, no_grad
+from ...ops.joining import cat
 from ..collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
 from ..device_mesh import DeviceMesh
 from ..groups import ReduceOp, Work
@@ -48,7 +48,7 @@ class Unit:
             self._near_parts = []  # parameters may have changed
             for p in self.parameters:
                 p.adopt()
-        with taeda.no_grad():
+        with no_grad():
             group, parts = (self.near if self._near_parts else self.group), self._near_parts
             for some, vector in parts or [(some, _joined(some)) for some in _by_dtype(self.parameters, _dtype)]:
                 made = vector.new_empty(group.size(), vector.numel())
@@ -61,7 +61,7 @@ class Unit:
         if self.whole:
             return
         self.begin_unshard(async_op=False, in_backward=in_backward)
-        with taeda.no_grad():
+        with no_grad():
             for some, made, work in self._gathering:
                 if work is not None:
                     work.wait()
@@ -76,12 +76,12 @@ class Unit:
 
     def reshard_after_forward(self) -> None:
         """Drop the wholes, but for a part among the near processes, if a backward pass may come."""
-        if self.near is not None and self.whole and taeda.is_grad_enabled():
+        if self.near is not None and self.whole and is_grad_enabled():
             n, rank = self.near.size(), self.near.rank()
-            with taeda.no_grad():
+            with no_grad():
                 for some in _by_dtype(self.parameters, _dtype):
                     parts = [p.cut(p.leaf.detach(), n)[rank] for p in some]
-                    self._near_parts.append((some, taeda.cat(parts).clone()))
+                    self._near_parts.append((some, cat(parts).clone()))
         kept = self._near_parts
         self.reshard()
         self._near_parts = kept
@@ -100,11 +100,11 @@ class Unit:
     def begin_reduce(self) -> None:
         """Start to average the gradients that have come."""
         come = [p for p in self.parameters if p.trained and p.leaf.grad is not None]
-        with taeda.no_grad():
+        with no_grad():
             for some in _by_dtype(come, lambda p: self.policy.reduce_dtype or p.dtype):
                 dtype = self.policy.reduce_dtype or some[0].dtype
                 columns = [p.cut(_gradient(p).to(dtype), p.n) for p in some]
-                vector = taeda.cat([part for row in zip(*columns, strict=True) for part in row])
+                vector = cat([part for row in zip(*columns, strict=True) for part in row])
                 for p in some:
                     p.leaf.grad = None
                 if self.divide_by is not None:
@@ -115,7 +115,7 @@ class Unit:
 
     def finish_reduce(self) -> None:
         """Wait for the averages, and add them to the gradients of the parts."""
-        with taeda.no_grad():
+        with no_grad():
             for some, made, work in self._reducing:
                 if work is not None:
                     work.wait()
@@ -139,7 +139,7 @@ class Unit:
 
 def _gradient(p: ShardedParameter) -> Tensor:
     g: Any = p.leaf.grad
-    return g.to_dense() if g.layout is not taeda.strided else g
+    return g.to_dense() if g.layout is not strided else g
 
 
 def _dtype(p: ShardedParameter) -> Any:
@@ -147,7 +147,7 @@ def _dtype(p: ShardedParameter) -> Any:
 
 
 def _joined(some: list[ShardedParameter]) -> Tensor:
-    return taeda.cat([p.to_send() for p in some])
+    return cat([p.to_send() for p in some])
 
 
 def _by_dtype(parameters: list[ShardedParameter], dtype: Any) -> list[list[ShardedParameter]]:

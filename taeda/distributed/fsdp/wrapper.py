@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.nn import Module
 from taeda.optim import Optimizer
 
+from ... import nn
+from ..._core import Tensor
+from ...autograd import no_grad
 from ..checkpoint.state_dict import (
     StateDictOptions,
     from_rank0,
@@ -140,7 +141,7 @@ class FullyShardedDataParallel(Module):
 
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
         """Scale all gradients to a total norm of at most ``max_norm``; gives the norm before."""
-        norm: Any = taeda.nn.utils.clip_grad_norm_(self.parameters(), max_norm, norm_type)
+        norm: Any = nn.utils.clip_grad_norm_(self.parameters(), max_norm, norm_type)
         return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
     @staticmethod
@@ -381,7 +382,7 @@ def _wrapped(module: Module, strategy: ShardingStrategy, options: dict[str, Any]
 
 
 def _synchronise(module: Module, mesh: DeviceMesh) -> None:
-    with taeda.no_grad():
+    with no_grad():
         for t in [*module.parameters(), *module.buffers()]:
             for j in range(mesh.ndim):
                 broadcast(t.detach(), group=mesh.get_group(j), group_src=0)

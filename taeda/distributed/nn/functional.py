@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.autograd import Function
 
+from ..._core import Tensor, float64
+from ...autograd import no_grad
+from ...ops import exchange
+from ...ops.creation import empty_like, zeros_like
+from ...ops.joining import stack
 from .. import collectives
 from ..groups import get_rank, get_world_size
 from ..reduction import ReduceOp
@@ -35,13 +38,13 @@ class _AllGather(Function):
     @staticmethod
     def forward(ctx: Any, group: Any, tensor: Tensor) -> tuple:
         ctx.group = group
-        slots = [taeda.empty_like(tensor) for _ in range(get_world_size(group))]
+        slots = [empty_like(tensor) for _ in range(get_world_size(group))]
         collectives.all_gather(slots, tensor.contiguous(), group)
         return tuple(slots)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple:
-        whole = taeda.stack(grads)
+        whole = stack(grads)
         collectives.all_reduce(whole, ReduceOp.SUM, ctx.group)
         return None, whole[get_rank(ctx.group)]
 
@@ -58,20 +61,20 @@ class _Broadcast(Function):
     def backward(ctx: Any, g: Tensor) -> tuple:
         whole = g.clone()
         collectives.reduce(whole, ctx.src, ReduceOp.SUM, ctx.group)
-        return None, None, whole if get_rank() == ctx.src else taeda.zeros_like(g)
+        return None, None, whole if get_rank() == ctx.src else zeros_like(g)
 
 
 class _ReduceScatter(Function):
     @staticmethod
     def forward(ctx: Any, op: Any, group: Any, output: Tensor, *parts: Tensor) -> Tensor:
         ctx.group = group
-        result = taeda.empty_like(output)
+        result = empty_like(output)
         collectives.reduce_scatter(result, list(parts), op, group)
         return result
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple:
-        slots = [taeda.empty_like(g) for _ in range(get_world_size(ctx.group))]
+        slots = [empty_like(g) for _ in range(get_world_size(ctx.group))]
         collectives.all_gather(slots, g.contiguous(), ctx.group)
         return None, None, None, *slots
 
@@ -81,7 +84,7 @@ class _AllToAll(Function):
     def forward(ctx: Any, group: Any, count: int, *tensors: Tensor) -> tuple:
         outputs, inputs = tensors[:count], [t.contiguous() for t in tensors[count:]]
         ctx.group, ctx.shapes = group, [t.shape for t in inputs]
-        made = [taeda.empty_like(t) for t in outputs]
+        made = [empty_like(t) for t in outputs]
         collectives.all_to_all(made, inputs, group)
         return tuple(made)
 
@@ -122,7 +125,7 @@ class _Gather(Function):
     @staticmethod
     def forward(ctx: Any, dst: int, group: Any, tensor: Tensor) -> tuple:
         ctx.dst, ctx.group = dst, group
-        slots = [taeda.zeros_like(tensor) for _ in range(get_world_size(group))]
+        slots = [zeros_like(tensor) for _ in range(get_world_size(group))]
         collectives.gather(tensor.contiguous(), slots if get_rank() == dst else None, dst, group)
         return tuple(slots)
 
@@ -135,7 +138,7 @@ class _Scatter(Function):
     @staticmethod
     def forward(ctx: Any, src: int, group: Any, *tensors: Tensor) -> Tensor:
         ctx.src, ctx.group = src, group
-        result = taeda.empty_like(tensors[0])
+        result = empty_like(tensors[0])
         parts = [t.contiguous() for t in tensors] if get_rank() == src else None
         collectives.scatter(result, parts, src, group)
         return result
@@ -221,7 +224,7 @@ def sync_batch_norm(
     dims = [d for d in range(input.dim()) if d != 1]
     shape = [-1 if d == 1 else 1 for d in range(input.dim())]
     x = input.float() if input.element_size() < 4 else input
-    count = taeda.tensor(float(input.numel() // input.shape[1]), dtype=taeda.float64, device="cpu")
+    count = exchange.tensor(float(input.numel() // input.shape[1]), dtype=float64, device="cpu")
     collectives.all_reduce(count, group=group)
     n = count.item()
     if n <= 1:
@@ -229,7 +232,7 @@ def sync_batch_norm(
     mean = all_reduce(x.sum(dims), group=group) / n
     centred = x - mean.reshape(shape)
     var = all_reduce(centred.square().sum(dims), group=group) / n
-    with taeda.no_grad():
+    with no_grad():
         for running, value in ((running_mean, mean), (running_var, var * (n / (n - 1)))):
             if running is not None:
                 running.lerp_(value.to(running.dtype), momentum)

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.optim import Optimizer
 
+from ..._core import Tensor
+from ...autograd import no_grad
+from ...ops.joining import cat
 from ..algorithms.join import Join, Joinable, JoinHook
 from ..collectives import broadcast
 from ..groups import ProcessGroup, resolve
@@ -88,10 +89,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         ):  # a scheduler may have changed one
             inner.update({k: v for k, v in outer.items() if k != "params"})
         loss = self.optim.step(closure, **kwargs) if closure is not None else self.optim.step(**kwargs)
-        with taeda.no_grad():
+        with no_grad():
             for rank in range(self.process_group.size()):
                 for some in _alike(p for p, owner in self._owners.items() if owner == rank):
-                    flat = taeda.cat([p.detach().reshape(-1) for p in some])
+                    flat = cat([p.detach().reshape(-1) for p in some])
                     broadcast(flat, group=self.process_group, group_src=rank)
                     if rank != self.process_group.rank():
                         for p, part in zip(some, flat.split([p.numel() for p in some]), strict=True):

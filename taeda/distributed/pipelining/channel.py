@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import taeda
-from taeda import Tensor
 
+from ..._core import Tensor
 from ..collectives import irecv, isend
 from ..groups import Work
 from .orders import BACKWARD, FORWARD, in_loop

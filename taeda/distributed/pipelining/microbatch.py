@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...ops.joining import cat
 from ...utils import _pytree as pytree
 
 __all__ = ["TensorChunkSpec", "merge_chunks", "split_args_kwargs_into_chunks"]
@@ -94,5 +93,5 @@ def merge_chunks(chunks: list, chunk_spec: Any) -> Any:
     merged = []
     for values, spec in zip(zip(*(leaves for leaves, _ in flat), strict=True), specs, strict=True):
         whole = isinstance(spec, _Replicate) or not isinstance(values[0], Tensor) or not values[0].dim()
-        merged.append(values[0] if whole else taeda.cat(values, 0 if spec is None else spec.split_dim))
+        merged.append(values[0] if whole else cat(values, 0 if spec is None else spec.split_dim))
     return pytree.tree_unflatten(merged, flat[0][1])

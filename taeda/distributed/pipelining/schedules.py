@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import taeda
-
+from ...autograd import is_grad_enabled, no_grad
 from . import bubbles, orders
 from .microbatch import TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks, split_tree
 from .orders import BACKWARD, FORWARD, WEIGHTS, Order
@@ -84,7 +83,7 @@ class _Schedule:
             ValueError: a tensor does not divide into so many microbatches.
         """
         train = self._loss_fn is not None
-        if train and not taeda.is_grad_enabled():
+        if train and not is_grad_enabled():
             raise RuntimeError(
                 "step() requires gradients to be enabled for backward computation; it should not be used under "
                 "torch.no_grad() context. Please call eval() instead."
@@ -94,7 +93,7 @@ class _Schedule:
 
     def eval(self, *args: Any, target: Any = None, losses: list | None = None, **kwargs: Any) -> Any:
         """The forward passes of :meth:`step` alone, without gradients."""
-        with taeda.no_grad():
+        with no_grad():
             return self._run(self._forward_order, args, kwargs, target, losses, True, {})
 
     def _run(

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.autograd.graph import GradientEdge
+
+from ... import autograd
+from ..._core import Tensor
 
 __all__ = ["SplitBackward"]
 
@@ -57,7 +58,7 @@ class SplitBackward:
         handles = [node.register_prehook(lambda g, node=node: kept.__setitem__(node, g)) for node in cuts]
         roots, grads = zip(*pairs, strict=True)
         try:
-            taeda.autograd.backward(list(roots), list(grads), retain_graph=True, inputs=now)
+            autograd.backward(list(roots), list(grads), retain_graph=True, inputs=now)
         finally:
             for handle in handles:
                 handle.remove()
@@ -71,7 +72,7 @@ class SplitBackward:
     def weights(self) -> None:
         """The second part: add the gradients of the parameters. The graph is free after it."""
         for roots, grads, leaves in self._later:
-            taeda.autograd.backward(roots, grads, inputs=leaves)
+            autograd.backward(roots, grads, inputs=leaves)
         self._later.clear()
 
     def _is_input(self, leaf: Any) -> bool:

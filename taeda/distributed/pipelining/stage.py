@@ -6,10 +6,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.nn import Module
 
+from ... import _core, autograd
+from ..._core import Tensor
+from ...autograd import is_grad_enabled
+from ...ops.creation import full_like, zeros_like
 from ..data_parallel import DistributedDataParallel
 from ..groups import get_rank, get_world_size
 from .channel import Channel, Meta, told
@@ -61,7 +63,7 @@ class PipelineStage:
             )
         self.submod = submodule
         self.stage_index, self.num_stages = stage_index, num_stages
-        self.device = taeda.device(device)
+        self.device = _core.device(device)
         self.group = group
         self.group_rank, self.group_size = get_rank(group), get_world_size(group)
         if self.group_size > num_stages:
@@ -111,7 +113,7 @@ class PipelineStage:
             else:
                 self._check_tensors(outputs)
                 self.channel.send_outputs(microbatch, outputs)
-        if taeda.is_grad_enabled():
+        if is_grad_enabled():
             self._held[microbatch] = inputs, outputs
         return output
 
@@ -133,7 +135,7 @@ class PipelineStage:
         inputs, outputs = self._held.pop(microbatch)
         with self._named("backward", microbatch):
             if loss is not None:
-                roots, grads = [loss], [taeda.full_like(loss, scale)]
+                roots, grads = [loss], [full_like(loss, scale)]
             else:
                 roots = [t for t in outputs if t.requires_grad]
                 grads = self.channel.receive_grads(microbatch, roots)
@@ -141,11 +143,11 @@ class PipelineStage:
                 wanted = [] if self.is_first else [t for t in inputs if t.requires_grad]
                 if full_backward or not self._may_split():
                     if roots:
-                        taeda.autograd.backward(roots, grads)
+                        autograd.backward(roots, grads)
                 else:
                     self._split[microbatch] = SplitBackward(roots, grads, wanted)
             if not self.is_first:
-                found = [taeda.zeros_like(t) if t.grad is None else t.grad for t in wanted]
+                found = [zeros_like(t) if t.grad is None else t.grad for t in wanted]
                 self.channel.send_grads(microbatch, found)
 
     def backward_weight_one_chunk(self, microbatch: int) -> None:

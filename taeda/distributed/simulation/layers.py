@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
-from ... import _core
+from ... import _core, autograd
+from ..._core import Tensor
 from ..._core.memory import memory_stats, reset_peak_memory_stats
+from ...ops.creation import empty_like, ones_like
 from ...ops.flops import flops_of_call
 from ...utils import _pytree as pytree
 from .network import COLLECTIVES, OpCost
@@ -75,7 +74,7 @@ class Layer:
             roots, grads = _roots(out)
             begun = time.perf_counter()
             if roots:
-                taeda.autograd.backward(roots, [taeda.ones_like(g) for g in grads])
+                autograd.backward(roots, [ones_like(g) for g in grads])
             end = time.perf_counter()
             best = [min(best[0], middle - start), min(best[1], end - begun)]
         return replace(self, seconds=(best[0], best[1]))
@@ -131,9 +130,9 @@ class _Counting:
         if _core.is_mode_active() or type(op) is not _core.Op or op.traits.get("view"):
             return _core.pass_through(self, op, args, kwargs)
         read = _tensors((args, kwargs))
-        before = [x._version for x in read]  # type: ignore[attr-defined]
+        before = [x._version for x in read]
         result = self.call(op, args, kwargs)
-        written = [x for x, v in zip(read, before, strict=True) if x._version != v]  # type: ignore[attr-defined]
+        written = [x for x, v in zip(read, before, strict=True) if x._version != v]
         made = [x for x in _tensors(result) if not any(x is old for old in written)]
         if (read or made) and (not self._only_meta or any(x.is_meta for x in (*read, *made))):
             sizes = pytree.tree_map(lambda x: x.shape if isinstance(x, Tensor) else x, (args, kwargs, result))
@@ -164,7 +163,7 @@ def _bytes(tree: Any) -> int:
 
 def _roots(out: Any) -> tuple[list[Tensor], list[Tensor]]:
     roots = [x for x in pytree.tree_leaves(out) if isinstance(x, Tensor) and x.requires_grad]
-    return roots, [taeda.empty_like(x.detach()) for x in roots]
+    return roots, [empty_like(x.detach()) for x in roots]
 
 
 def _parameters(module: Any) -> Sequence[Tensor]:
@@ -197,7 +196,7 @@ def cost_of(layer: Layer) -> Cost:
     roots, grads = _roots(out)
     with _Counting() as backward:
         if roots:
-            taeda.autograd.backward(roots, grads)
+            autograd.backward(roots, grads)
     peak = memory_stats()["peak_planned"] - before
     owned = sum(p.grad.nbytes for p in parameters if p.grad is not None)
     for p in parameters:

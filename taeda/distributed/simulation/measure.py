@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import taeda
-from taeda import nn
-
+from ... import nn, optim
+from ..._core import Tensor, float64, get_num_threads
+from ...ops import exchange
+from ...ops.creation import empty_like, ones, zeros
 from ..collectives import (
     all_gather_into_tensor,
     all_reduce,
@@ -35,7 +36,7 @@ def _example() -> Callable[[], Any]:
     model = nn.Sequential(
         *[nn.Sequential(nn.LayerNorm(256), nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256)) for _ in range(4)]
     )
-    optimizer, x = taeda.optim.AdamW(model.parameters()), taeda.zeros(512, 256)
+    optimizer, x = optim.AdamW(model.parameters()), zeros(512, 256)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -68,7 +69,7 @@ class _Timing(_Counting):
 
 def _small_op(clock: Callable[[], float]) -> float:
     """Seconds of an op that has almost nothing to do."""
-    one, times = taeda.ones(1, requires_grad=True), []
+    one, times = ones(1, requires_grad=True), []
     for _ in range(50):
         start = clock()
         for _ in range(100):
@@ -93,7 +94,7 @@ def measure_device(step: Callable[[], Any] | None = None, group: Any = None, rep
         ValueError: nothing in ``step`` is computed.
     """
     step = step or _example()
-    threads = taeda.get_num_threads()
+    threads = get_num_threads()
     clock = time.thread_time if threads == 1 else time.perf_counter
     together = is_initialized()
     for _ in range(2):
@@ -139,7 +140,7 @@ def _device(ops: Sequence[tuple[OpCost, float]], processors: float, overhead: fl
     )  # fmt: skip
 
 
-def _there_and_back(tensor: taeda.Tensor, group: Any) -> None:
+def _there_and_back(tensor: Tensor, group: Any) -> None:
     """A message from process 0 to 1, and one back."""
     rank = get_rank(group)
     if rank == 0:
@@ -165,11 +166,11 @@ def measure_network(group: Any = None, nbytes: int = 1 << 23, repeat: int = 15) 
     n = get_world_size(group)
     if n < 2:
         raise ValueError("measure_network: expected at least two processes, got one")
-    kinds: dict[str, Callable[[taeda.Tensor, taeda.Tensor], Any]] = {
+    kinds: dict[str, Callable[[Tensor, Tensor], Any]] = {
         "all_reduce": lambda whole, part: all_reduce(whole, group=group),
         "all_gather": lambda whole, part: all_gather_into_tensor(whole, part, group=group),
         "reduce_scatter": lambda whole, part: reduce_scatter_tensor(part, whole, group=group),
-        "all_to_all": lambda whole, part: all_to_all_single(taeda.empty_like(whole), whole, group=group),
+        "all_to_all": lambda whole, part: all_to_all_single(empty_like(whole), whole, group=group),
         "broadcast": lambda whole, part: broadcast(whole, group=group, group_src=0),
         "send": lambda whole, part: _there_and_back(whole, group),
         "barrier": lambda whole, part: barrier(group),
@@ -178,7 +179,7 @@ def measure_network(group: Any = None, nbytes: int = 1 << 23, repeat: int = 15) 
     for kind, run in kinds.items():
         times = []
         for count in (n, -(-nbytes // 4 // n) * n):
-            whole, part = taeda.zeros(count), taeda.zeros(count // n)
+            whole, part = zeros(count), zeros(count // n)
             times.append(_seconds(lambda whole=whole, part=part, run=run: run(whole, part), group, repeat))  # type: ignore[misc]
         little, much = (seconds / (2 if kind == "send" else 1) for seconds in times)
         links[kind] = Link(max(rates.sent(kind, n, nbytes), 1.0) / max(much - little, _SECONDS), little)
@@ -194,6 +195,6 @@ def _seconds(run: Callable[[], Any], group: Any, repeat: int) -> float:
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-    found = taeda.tensor(statistics.mean(times[2:]), dtype=taeda.float64)
+    found = exchange.tensor(statistics.mean(times[2:]), dtype=float64)
     all_reduce(found, ReduceOp.MAX, group)
     return found.item()

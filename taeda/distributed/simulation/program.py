@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
-import taeda
 from taeda.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from ..._core import Tensor
 from ..._core.callbacks import callbacks
+from ...ops.creation import empty
 from ...ops.meta import check_meta
+from ...ops.pointwise import neg
 from ...utils import _pytree as pytree
 from ..device_mesh import init_device_mesh
 from ..groups import ProcessGroup, default_pg_timeout
@@ -57,7 +59,7 @@ def _check_meta(function: Any, args: Sequence, kwargs: dict) -> Any:
 
 def _bytes(tree: Any) -> int:
     """Bytes of the tensors in ``tree`` that this process has."""
-    found = {id(x): x for x in pytree.tree_leaves(tree) if isinstance(x, taeda.Tensor)}
+    found = {id(x): x for x in pytree.tree_leaves(tree) if isinstance(x, Tensor)}
     return sum((x.to_local() if isinstance(x, DTensor) else x).nbytes for x in found.values())
 
 
@@ -108,11 +110,11 @@ class _Run:
 
     def host(self, step: Callable[[], Any]) -> None:
         """Time the Python of some steps that nobody watches, ops included."""
-        x = taeda.empty(4, device="meta")
+        x = empty(4, device="meta")
 
         def looks() -> None:
             for _ in range(_LOOKS):
-                _check_meta(taeda.neg, (x,), {})
+                _check_meta(neg, (x,), {})
 
         cost = min(sum(seconds for seconds, _ in self.timed(looks, 0.0).laps) for _ in range(_TIMED)) / _LOOKS
         self.recorder.add_host([self.timed(step, cost) for _ in range(_TIMED)])

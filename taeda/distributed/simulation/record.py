@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-import taeda
-from taeda import Tensor
 from taeda._core import current_task
 
+from ..._core import Tensor
+from ...autograd import no_grad
 from ...futures import Future
 from ..engines.contract import Call, Engine
 from ..reduction import ReduceOp
@@ -352,7 +352,7 @@ class RecordingEngine(Engine):
 
     def run(self, begin: Callable[[], Any], finish: Callable[[], list], async_op: bool) -> Work | None:
         """See :meth:`Engine.run`. The Python of a collective is in the time of the collective."""
-        with self._recorder.not_timed(), taeda.no_grad():
+        with self._recorder.not_timed(), no_grad():
             begin()
             key, result = self._key, finish()
         work = Work(_Later(lambda: self._recorder.add(Wait(key)), lambda: result))

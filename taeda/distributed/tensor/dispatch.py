@@ -11,14 +11,14 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda._core import Composite, Op
 from taeda.func.batching import _bind
 from taeda.ops.table import OPS
 from taeda.overrides import DisableTorchFunctionSubclass
 from taeda.utils._pytree import tree_leaves, tree_map
 
+from ..._core import Tensor
+from ...autograd import is_grad_enabled, no_grad
 from ..device_mesh import DeviceMesh
 from ..watching import WATCHERS
 from . import rules, views
@@ -245,7 +245,7 @@ class _Plan:
         parts = {}
         for key, x in self.call.tensors.items():
             part = redistribute(part_of(x), self.layouts[key], self.chosen[key])
-            if part.requires_grad and taeda.is_grad_enabled():
+            if part.requires_grad and is_grad_enabled():
                 for j, p in enumerate(self.chosen[key]):
                     if isinstance(p, Replicate) and any(c[j] != p for c in self.chosen.values()):
                         part = spread(part, self.mesh.get_group(j))
@@ -345,7 +345,7 @@ def _random(call: Call, mesh: DeviceMesh) -> Any:
     _refuse_copy(call.op.name, target)
     parts = _whole_parts(Call(call.op, {k: v for k, v in call.values.items() if k != first}), mesh)
     drawn = target.to_local().new_empty(tuple(target.shape))
-    with taeda.no_grad():
+    with no_grad():
         _call(call.op, _replace({**call.values, first: drawn}, parts))
         part = redistribute(drawn, layout_of(drawn, mesh), target.placements)
     target._local.copy_(part)

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import taeda
-from taeda import Tensor
 from taeda._core import strided_view
 from taeda.ops.parts import OfParts
 
+from ..._core import Tensor
 from ...ops.registry import op_of
 from ..collectives import broadcast
 from ..device_mesh import DeviceMesh, current_mesh

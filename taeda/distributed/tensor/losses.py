@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ... import nn
+from ..._core import Tensor
 from .dispatch import COMPOSITES, WITH_PLAIN, layout_of, part_of
 from .dtensor import DTensor, wrap
 from .layout import Layout, replicated
@@ -40,7 +39,7 @@ def _class_loss(
         total = each.masked_fill(~counts, 0.0).sum()
     else:
         options: dict[str, Any] = {"ignore_index": ignore_index, "reduction": "sum"}
-        functional = taeda.nn.functional
+        functional = nn.functional
         total = (functional.cross_entropy if logits else functional.nll_loss)(x._local, classes, **options)
     terms = tuple(Partial() if j in by_batch else Replicate() for j in range(mesh.ndim))
     result = wrap(total, Layout(mesh, terms, ()))

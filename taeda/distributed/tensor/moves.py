@@ -11,10 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.autograd import Function
 
+from ..._core import Tensor, contiguous_format
+from ...autograd import is_grad_enabled, no_grad
+from ...ops.creation import empty_like, ones_like, zeros_like
+from ...ops.joining import cat
 from .. import collectives
 from ..groups import ReduceOp
 from ..watching import functional
@@ -45,9 +47,9 @@ class _Move(Function):
 
 def move(x: Tensor, step: Step, back: Step) -> Tensor:
     """``step(x)``, whose gradient goes through ``back``."""
-    if x.requires_grad and taeda.is_grad_enabled():
+    if x.requires_grad and is_grad_enabled():
         return _Move.apply(x, step, back)
-    with taeda.no_grad(), functional():
+    with no_grad(), functional():
         return step(x)
 
 
@@ -67,19 +69,19 @@ def _gather(group: Any, dim: int, size: int, x: Tensor) -> Tensor:
     if x.shape[dim] < longest:
         missing = list(x.shape)
         missing[dim] = longest - x.shape[dim]
-        x = taeda.cat([x, x.new_zeros(missing)], dim)
-    parts = [taeda.empty_like(x) for _ in range(n)]
+        x = cat([x, x.new_zeros(missing)], dim)
+    parts = [empty_like(x) for _ in range(n)]
     collectives.all_gather(parts, x, group)
-    return taeda.cat([part.narrow(dim, 0, length) for part, length in zip(parts, sizes, strict=True)], dim)
+    return cat([part.narrow(dim, 0, length) for part, length in zip(parts, sizes, strict=True)], dim)
 
 
 def _cut(group: Any, dim: int, x: Tensor) -> Tensor:
     start, length = chunk(x.shape[dim], group.size(), group.rank())
-    return x.narrow(dim, start, length).clone(memory_format=taeda.contiguous_format)
+    return x.narrow(dim, start, length).clone(memory_format=contiguous_format)
 
 
 def _reduce(group: Any, op: str, x: Tensor) -> Tensor:
-    result = x.clone(memory_format=taeda.contiguous_format)
+    result = x.clone(memory_format=contiguous_format)
     collectives.all_reduce(result, _OPS[op], group)
     return result
 
@@ -95,9 +97,9 @@ def _reduce_scatter(group: Any, dim: int, op: str, x: Tensor) -> Tensor:
         if length < longest:
             missing = list(part.shape)
             missing[dim] = longest - length
-            part = taeda.cat([part, part.new_zeros(missing)], dim)
+            part = cat([part, part.new_zeros(missing)], dim)
         parts.append(part.contiguous())
-    result = taeda.empty_like(parts[0])
+    result = empty_like(parts[0])
     collectives.reduce_scatter(result, parts, _OPS[op], group)
     return result.narrow(dim, 0, chunk(size, n, group.rank())[1]).contiguous()
 
@@ -113,7 +115,7 @@ def _exchange(group: Any, cut_now: int, cut_next: int, size: int, x: Tensor) -> 
         shape[cut_next], shape[cut_now] = chunk(width, n, me)[1], chunk(size, n, i)[1]
         outputs.append(x.new_empty(shape))
     collectives.all_to_all(outputs, inputs, group)
-    return taeda.cat(outputs, cut_now)
+    return cat(outputs, cut_now)
 
 
 def _first_alone(group: Any, op: str, x: Tensor) -> Tensor:
@@ -121,7 +123,7 @@ def _first_alone(group: Any, op: str, x: Tensor) -> Tensor:
         return _same(x)
     if group.rank() == 0:
         return _same(x)
-    return taeda.zeros_like(x) if op == "sum" else taeda.ones_like(x)
+    return zeros_like(x) if op == "sum" else ones_like(x)
 
 
 def _over(n: int, x: Tensor) -> Tensor:

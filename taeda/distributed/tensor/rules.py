@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import taeda
-from taeda import Tensor
+from ... import nn
+from ..._core import Tensor
+from ...ops import reduction
 
 Letters = tuple
 Key = tuple[str, int]  # a parameter, and a place in the list that it is
@@ -151,8 +152,8 @@ def _mean(count: int) -> Callable:
 
     def run(input: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
         if not (dtype or input.dtype).is_floating_point and not (dtype or input.dtype).is_complex:
-            return taeda.mean(input, dim, keepdim, dtype=dtype)  # refuses
-        return taeda.sum(input, dim, keepdim, dtype=dtype) / count
+            return reduction.mean(input, dim, keepdim, dtype=dtype)  # refuses
+        return reduction.sum(input, dim, keepdim, dtype=dtype) / count
 
     return run
 
@@ -311,7 +312,7 @@ def _attention(call: Call) -> Any:
 def _attention_of_part(op: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, causal: bool, scale: Any) -> Any:
     if query.numel() and key.numel():
         return op(query, key, value, mask, causal, scale)
-    attention = taeda.nn.functional.scaled_dot_product_attention  # a part may be empty, which the op does not take
+    attention = nn.functional.scaled_dot_product_attention  # a part may be empty, which the op does not take
     made = attention(query, key, value, mask, is_causal=causal, scale=scale)
     return made, made.new_empty(made.shape[:-1])
 

@@ -8,11 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.ops.table import OPS
 from taeda.utils._pytree import tree_map
 
+from ... import linalg, nn
+from ..._core import Tensor, device
+from ...ops.comparison import equal
+from ...ops.joining import stack
 from . import dispatch
 from .dispatch import COMPOSITES, OWN, _call, _refuse_copy, part_of
 from .dtensor import DTensor, wrap
@@ -42,8 +44,8 @@ def _declare(table: dict[str, Callable], names: tuple[str, ...], function: Calla
 @composite("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like", "to")
 def _on_device(func: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     """Onto device meta or from there: each process does that with its part."""
-    named = [x for x in (*args, kwargs.get("device")) if isinstance(x, (str, taeda.device))]
-    if not named or not (input._local.is_meta or taeda.device(named[0]).type == "meta"):
+    named = [x for x in (*args, kwargs.get("device")) if isinstance(x, (str, device))]
+    if not named or not (input._local.is_meta or device(named[0]).type == "meta"):
         return NotImplemented
     layout = input._layout._replace(placements=without_partial(input.placements))
     return wrap(func(input._local, *args, **kwargs), layout)
@@ -108,7 +110,7 @@ def _refused(func: Any, input: Any, *args: Any) -> Any:
 
 @composite("equal")
 def _equal(func: Any, input: Any, other: Any) -> bool:
-    return taeda.equal(_whole(input), _whole(other))
+    return equal(_whole(input), _whole(other))
 
 
 # ---- layers ----------------------------------------------------------------------------------------------------------
@@ -144,7 +146,7 @@ def _embedding(op: Any, values: dict[str, Any]) -> Any:
         padding = values["padding_idx"]
         padding = -1 if padding is None or padding < 0 else padding - start  # a negative one is none
         padding = padding if 0 <= padding < length else None
-        found = taeda.nn.functional.embedding(here.masked_fill(outside, 0), weight._local, padding)
+        found = nn.functional.embedding(here.masked_fill(outside, 0), weight._local, padding)
     else:
         found = weight._local.new_zeros((*here.shape, weight.shape[1])) + weight._local.sum()
     found = found.masked_fill(outside.unsqueeze(-1), 0.0)
@@ -167,17 +169,17 @@ def _total_norm(op: Any, values: dict[str, Any]) -> Any:
             kinds = tuple(p.is_shard() for p in x.placements)
             alike[x.device_mesh, kinds].append(_norm_of_part(x._local, order))
         else:
-            norms.append(taeda.linalg.vector_norm(x, order))
+            norms.append(linalg.vector_norm(x, order))
     for (own_mesh, cut), parts in alike.items():
-        norms += _over_processes(taeda.stack([p.to(parts[0].dtype) for p in parts]), own_mesh, cut, order).unbind()
-    total = taeda.linalg.vector_norm(taeda.stack([n.to(norms[0].dtype) for n in norms]), order)
+        norms += _over_processes(stack([p.to(parts[0].dtype) for p in parts]), own_mesh, cut, order).unbind()
+    total = linalg.vector_norm(stack([n.to(norms[0].dtype) for n in norms]), order)
     return wrap(total, Layout(mesh, replicated(mesh), ()))
 
 
 def _norm_of_part(part: Tensor, order: float) -> Tensor:
     if not part.numel() and math.isinf(order):
         return part.new_full((), 0.0 if order > 0 else math.inf)
-    return taeda.linalg.vector_norm(part, order)
+    return linalg.vector_norm(part, order)
 
 
 def _over_processes(norms: Tensor, mesh: Any, cut: tuple[bool, ...], order: float) -> Tensor:

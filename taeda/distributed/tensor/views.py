@@ -6,9 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...ops.creation import empty_strided
 from .placement_types import Shard
 from .rules import Call, Dims, Letters
 
@@ -60,7 +59,7 @@ def _probe(x: Tensor, contiguous: bool) -> tuple[Tensor, list[int]]:
     for n in reversed(x.shape):
         steps.insert(0, step)
         step *= max(n, 1) if contiguous else n + 2
-    return taeda.empty_strided(tuple(x.shape), tuple(steps), dtype=x.dtype, device="meta"), steps
+    return empty_strided(tuple(x.shape), tuple(steps), dtype=x.dtype, device="meta"), steps
 
 
 def _resized(name: str, shape: tuple[int, ...], scales: dict[int, tuple[int, int, int]]) -> Any:

@@ -6,9 +6,9 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from taeda import nn
 from taeda.nn.utils.fusion import fuse_conv_bn_eval
 
+from ... import nn
 from .._symbolic_trace import symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule

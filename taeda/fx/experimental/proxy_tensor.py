@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from operator import getitem
 from typing import Any
 
-from taeda import _core
 from taeda._core import Op, Tensor
 from taeda.nn import Module, Parameter
 from taeda.utils import _pytree as pytree
 
+from ... import _core
 from .. import _names
 from .._codegen import _PyTreeCodeGen, _PyTreeInfo
 from .._tracer import Tracer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda import nn
-
+from ... import nn
 from ..graph_module import GraphModule, _get_attr
 
 __all__ = ["default_matching", "extract_attrs_for_lowering", "lift_lowering_attrs_to_nodes"]

@@ -6,10 +6,11 @@ import warnings
 from enum import IntEnum, auto
 from typing import Any
 
-import taeda
-from taeda import Tensor
 from taeda.nn import functional
 from taeda.overrides import DisableTorchFunctionSubclass
+
+from ..._core import Tensor, bool_
+from ...ops.creation import ones
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 
@@ -44,7 +45,7 @@ class CausalBias(Tensor):
             warnings.warn(
                 "Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv!", stacklevel=3
             )
-        mask = taeda.ones((seq_len_q, seq_len_kv), dtype=taeda.bool).tril(seq_len_kv - seq_len_q if lower else 0)
+        mask = ones((seq_len_q, seq_len_kv), dtype=bool_).tril(seq_len_kv - seq_len_q if lower else 0)
         return mask.as_subclass(cls)
 
     def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> None:

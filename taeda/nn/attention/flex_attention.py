@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import taeda
-from taeda import Tensor
+from ... import nn
+from ..._core import Tensor, bool_, int8, int32, int64
+from ...ops.creation import arange, ones, zeros
 
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention",
@@ -34,7 +35,7 @@ class AuxOutput(NamedTuple):
 
 def noop_mask(batch: Any, head: Any, q_idx: Any, kv_idx: Any) -> Tensor:
     """Every query sees every key."""
-    return taeda.ones((), dtype=taeda.bool)
+    return ones((), dtype=bool_)
 
 
 def and_masks(*mask_mods: Callable) -> Callable:
@@ -49,10 +50,10 @@ def or_masks(*mask_mods: Callable) -> Callable:
 
 def _places(b: int, h: int, q: int, k: int) -> tuple[Tensor, ...]:
     return (
-        taeda.arange(b).view(b, 1, 1, 1),
-        taeda.arange(h).view(1, h, 1, 1),
-        taeda.arange(q).view(1, 1, q, 1),
-        taeda.arange(k).view(1, 1, 1, k),
+        arange(b).view(b, 1, 1, 1),
+        arange(h).view(1, h, 1, 1),
+        arange(q).view(1, 1, q, 1),
+        arange(k).view(1, 1, 1, k),
     )
 
 
@@ -64,15 +65,15 @@ def create_mask(mod_fn: Callable, B: int | None, H: int | None, Q_LEN: int, KV_L
 
 def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
     """The number of true blocks in each row, and the columns: those of true blocks first, in order."""
-    columns = blocks.to(taeda.int8).argsort(-1, descending=True, stable=True)
-    return blocks.sum(-1).to(taeda.int32), columns.to(taeda.int32)
+    columns = blocks.to(int8).argsort(-1, descending=True, stable=True)
+    return blocks.sum(-1).to(int32), columns.to(int32)
 
 
 def _unlisted(counts: Tensor, columns: Tensor, width: int) -> Tensor:
     """The bool matrix of blocks that :func:`_listed` lists."""
-    there = taeda.arange(columns.shape[-1]) < counts.unsqueeze(-1)
-    blocks = taeda.zeros(*columns.shape[:-1], width, dtype=taeda.int8)
-    return blocks.scatter_add(-1, columns.to(taeda.int64), there.to(taeda.int8)).bool()
+    there = arange(columns.shape[-1]) < counts.unsqueeze(-1)
+    blocks = zeros(*columns.shape[:-1], width, dtype=int8)
+    return blocks.scatter_add(-1, columns.to(int64), there.to(int8)).bool()
 
 
 class BlockMask:
@@ -141,7 +142,7 @@ class BlockMask:
         blocks = self._blocks(self.kv_num_blocks, self.kv_indices)
         if self.full_kv_num_blocks is not None:
             blocks = blocks | self._blocks(self.full_kv_num_blocks, self.full_kv_indices)
-        return blocks.to(taeda.int32)
+        return blocks.to(int32)
 
     def sparsity(self) -> float:
         """The part of the mask that lies in empty blocks, in per cent."""
@@ -209,7 +210,7 @@ def create_block_mask(
     """
     size: Any = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
     mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN)
-    mask = taeda.nn.functional.pad(mask, (0, -KV_LEN % size[1], 0, -Q_LEN % size[0]))
+    mask = nn.functional.pad(mask, (0, -KV_LEN % size[1], 0, -Q_LEN % size[0]))
     counts = mask.unflatten(-1, (-1, size[1])).unflatten(-3, (-1, size[0])).sum((-3, -1))
     full = (counts == math.prod(size)) & separate_full_blocks
     lists: Any = _listed((counts > 0) & ~full) + (_listed(full) if separate_full_blocks else ())

@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from taeda import Tensor
 from taeda.autograd import Function
+
+from ..._core import Tensor
 
 #: Hooks on every module, by kind; see the ``register_module_*`` functions.
 forward_hooks: dict[int, Callable] = {}

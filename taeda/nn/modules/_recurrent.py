@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor, _core
-
+from ... import _core
+from ..._core import Tensor
+from ...ops.joining import cat, stack
 from ...ops.recurrent import _recurrent_steps, cell, recurrent_layer
 from .. import functional as F
 
@@ -28,8 +28,8 @@ def _projected(
         new_h, new_c = cell("LSTM", gates[starts[t] : starts[t] + n], F.linear(h, w_hh, b_hh), h, c)
         outputs[t] = F.linear(new_h, w_hr)
         new = (outputs[t], new_c)
-        state = tuple(s if n == old.size(0) else taeda.cat([s, old[n:]]) for s, old in zip(new, state, strict=True))
-    return (taeda.cat(outputs), *state)
+        state = tuple(s if n == old.size(0) else cat([s, old[n:]]) for s, old in zip(new, state, strict=True))
+    return (cat(outputs), *state)
 
 
 def _projected_steps(
@@ -119,9 +119,9 @@ def recurrent(
             output, *final = _direction(mode, x, tuple(s[k] for s in states), weights[k], bias, rows, bool(d))
             outputs.append(output)
             finals.append(final)
-        x = outputs[0] if directions == 1 else taeda.cat(outputs, -1)
+        x = outputs[0] if directions == 1 else cat(outputs, -1)
         if dropout and training and layer < num_layers - 1:
             x = F.dropout(x, dropout, True)
-    state = tuple(taeda.stack(parts) for parts in zip(*finals, strict=True))
+    state = tuple(stack(parts) for parts in zip(*finals, strict=True))
     x = x.view(*shape, x.size(-1))
     return (x.transpose(0, 1) if batch_first else x), (state if mode == "LSTM" else state[0])

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-import taeda
-from taeda import Tensor
 from taeda.__future__ import get_swap_module_params_on_conversion
 
+from ..._core import Tensor, swap_tensors
+from ...autograd import no_grad
 from ..parameter import Parameter, is_lazy
 from . import _hooks
 
@@ -201,7 +201,7 @@ class StateMixin:
                 f"current model is {param.shape}."
             )
             return
-        with taeda.no_grad():
+        with no_grad():
             if get_swap_module_params_on_conversion():
                 _exchange(param, given, assign)
             elif assign:
@@ -281,7 +281,7 @@ def _exchange(param: Tensor, given: Tensor, assign: bool) -> None:
             new.requires_grad_(param.requires_grad)
         else:
             new = Parameter(new, requires_grad=param.requires_grad)
-    taeda.utils.swap_tensors(param, new)
+    swap_tensors(param, new)
 
 
 class _LoadHook:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...ops.creation import empty
+from ...ops.elementary import sigmoid, tanh
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -256,7 +256,7 @@ class Sigmoid(_Elementwise):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return taeda.sigmoid(input)
+        return sigmoid(input)
 
 
 class Tanh(_Elementwise):
@@ -268,7 +268,7 @@ class Tanh(_Elementwise):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return taeda.tanh(input)
+        return tanh(input)
 
 
 class LogSigmoid(_Elementwise):
@@ -540,7 +540,7 @@ class PReLU(Module):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
-        self.weight = Parameter(taeda.empty(num_parameters, device=device, dtype=dtype))
+        self.weight = Parameter(empty(num_parameters, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

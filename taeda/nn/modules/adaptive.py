@@ -6,9 +6,9 @@ import itertools
 from collections import namedtuple
 from collections.abc import Sequence
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...ops.joining import cat
+from ...ops.reduction import argmax
 from .. import functional as F
 from .container import ModuleList, Sequential
 from .linear import Linear
@@ -139,7 +139,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         parts = [head[:, : self.shortlist_size]]
         for i, cluster in enumerate(self.tail):
             parts.append(F.log_softmax(cluster(input), dim=1) + head[:, self.shortlist_size + i].unsqueeze(1))
-        return taeda.cat(parts, 1)
+        return cat(parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Log-probabilities ``(N, n_classes)`` of all classes."""
@@ -148,9 +148,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def predict(self, input: Tensor) -> Tensor:
         """The most probable class of each row; rows that the head decides do without the clusters."""
         head = self.head(input)
-        output = taeda.argmax(head, dim=1)
+        output = argmax(head, dim=1)
         rare = output >= self.shortlist_size
         if not rare.any():
             return output
-        output[rare] = taeda.argmax(self._get_full_log_prob(input[rare], head[rare]), dim=1)
+        output[rare] = argmax(self._get_full_log_prob(input[rare], head[rare]), dim=1)
         return output

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...ops.creation import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -88,7 +87,7 @@ class MultiheadAttention(Module):
             )
 
         def parameter(*shape: int) -> Parameter:
-            return Parameter(taeda.empty(shape, device=device, dtype=dtype))
+            return Parameter(empty(shape, device=device, dtype=dtype))
 
         if self._qkv_same_embed_dim:
             self.in_proj_weight = parameter(3 * embed_dim, embed_dim)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor, int64
+from ..._namespaces import above
+from ...ops.creation import ones, zeros
+from ...ops.exchange import tensor
 from .. import functional as F
 from .. import init
 from ..parameter import UninitializedBuffer, UninitializedParameter
@@ -41,9 +41,9 @@ class _NormBase(Module):
         shape = (num_features,) if affine else None
         _make_parameters(self, device, dtype, weight=shape, bias=shape if bias else None)
         if track_running_stats:
-            self.register_buffer("running_mean", taeda.zeros(num_features, device=device, dtype=dtype))
-            self.register_buffer("running_var", taeda.ones(num_features, device=device, dtype=dtype))
-            self.register_buffer("num_batches_tracked", taeda.tensor(0, dtype=taeda.int64, device=device))
+            self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype))
+            self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype))
+            self.register_buffer("num_batches_tracked", tensor(0, dtype=int64, device=device))
         else:
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 self.register_buffer(name, None)
@@ -81,7 +81,7 @@ class _NormBase(Module):
             key = prefix + "num_batches_tracked"
             if key not in state_dict:
                 known = self.num_batches_tracked
-                state_dict[key] = known if known is not None else taeda.tensor(0, dtype=taeda.int64)
+                state_dict[key] = known if known is not None else tensor(0, dtype=int64)
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
@@ -207,7 +207,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if track_running_stats:
             self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
-            self.num_batches_tracked = taeda.tensor(0, dtype=taeda.int64, device=device)
+            self.num_batches_tracked = tensor(0, dtype=int64, device=device)
 
     def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.num_features != 0:
@@ -301,7 +301,7 @@ class SyncBatchNorm(_BatchNorm):
         factor = self._count()
         moved = self.training and self.track_running_stats
         running = (self.running_mean, self.running_var) if moved else (None, None)
-        functional = importlib.import_module("taeda.distributed.nn.functional")
+        functional = above("distributed.nn.functional")
         weight, bias, group = self.weight, self.bias, self.process_group
         return functional.sync_batch_norm(input, *running, weight, bias, factor, self.eps, group)
 

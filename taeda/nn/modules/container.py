@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Self
 
-from taeda import Tensor
-
+from ..._core import Tensor
 from ..parameter import Parameter
 from .module import Module, _indent
 

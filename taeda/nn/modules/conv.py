@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from taeda import Tensor
-
+from ..._core import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import UninitializedParameter

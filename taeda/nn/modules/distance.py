@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from taeda import Tensor
-
+from ..._core import Tensor
 from .. import functional as F
 from .module import Module
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from taeda import Tensor
-
+from ..._core import Tensor
 from .. import functional as F
 from .batchnorm import _expect_dims, _LazyNormBase, _NormBase
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...autograd import no_grad
 from .. import functional as F
 from .. import init
 from ..parameter import UninitializedParameter
@@ -187,7 +186,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     def initialize_parameters(self, input) -> None:
         if self.has_uninitialized_params():
-            with taeda.no_grad():
+            with no_grad():
                 self.in_features = input.shape[-1]
                 self.weight.materialize((self.out_features, self.in_features))
                 if self.bias is not None:

@@ -11,13 +11,16 @@ from inspect import Parameter as Parameter_
 from inspect import Signature
 from typing import Any, Self
 
-import taeda
-from taeda import Tensor
 from taeda.__future__ import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
 from taeda._core import PYTHON_TYPES, swap_tensors
 from taeda._core.module import ModuleBase, configure, delete_attribute, quicken, set_attribute
 from taeda._core.nearest import ChecksKeywords, nearest
 
+from ... import _core
+from ..._core import Tensor
+from ..._namespaces import above
+from ...autograd import no_grad
+from ...ops.creation import empty_like
 from ..parameter import Buffer, Parameter, is_lazy
 from . import _hooks
 from ._explain import explain
@@ -343,7 +346,7 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         for name, param in self._parameters.items():
             if param is None:
                 continue
-            with taeda.no_grad():
+            with no_grad():
                 applied = fn(param)
             if get_swap_module_params_on_conversion():
                 self._swap(name, param, applied, fn)
@@ -351,7 +354,7 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
             if get_overwrite_module_params_on_conversion() and applied is not param:
                 self._parameters[name] = new = Parameter(applied, param.requires_grad)
                 if param.grad is not None:
-                    with taeda.no_grad():
+                    with no_grad():
                         new.grad = fn(param.grad).requires_grad_(param.grad.requires_grad)
                 continue
             if applied.is_meta or param.is_meta:
@@ -360,7 +363,7 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
             if applied is not param:
                 param.data = applied
             if param.grad is not None:
-                with taeda.no_grad():
+                with no_grad():
                     grad = fn(param.grad)
                 if grad is not param.grad:
                     param.grad.data = grad
@@ -377,7 +380,7 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         try:
             swap_tensors(param, Parameter(applied, param.requires_grad))
             if grad is not None:
-                with taeda.no_grad():
+                with no_grad():
                     new = fn(grad)
                 if new is not grad:
                     swap_tensors(grad, new.requires_grad_(grad.requires_grad))
@@ -415,14 +418,12 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
 
     def to_empty(self, *, device, recurse: bool = True) -> Self:
         """Move to ``device`` without copying: the values are uninitialised."""
-        return self._apply(lambda t: taeda.empty_like(t, device=device), recurse=recurse)
+        return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
 
     def compile(self, *args, **kwargs) -> None:
         """:func:`taeda.compile` in place: calls of ``forward`` are compiled from now on. Copies are not."""
-        from taeda.compiler import compile
-
         self.__dict__.pop("forward" if self._compiled_call_impl is not None else "", None)
-        self._compiled_call_impl = self.__dict__["forward"] = compile(self.forward, *args, **kwargs)
+        self._compiled_call_impl = self.__dict__["forward"] = above("compiler").compile(self.forward, *args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -600,18 +601,18 @@ def _parse_to(*args, **kwargs):
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)
-    elif rest and (isinstance(rest[0], str | int | taeda.device) or rest[0] is None):
+    elif rest and (isinstance(rest[0], str | int | _core.device) or rest[0] is None):
         device = rest.pop(0)
     if other is not None:
         device, dtype = other.device, other.dtype
-    if rest and (isinstance(rest[0], taeda.dtype) or rest[0] in PYTHON_TYPES):
+    if rest and (isinstance(rest[0], _core.dtype) or rest[0] in PYTHON_TYPES):
         dtype = rest.pop(0)
     elif rest and rest[0] is None:
         rest.pop(0)
     if rest:
         non_blocking = rest.pop(0)
-    if device is not None and not isinstance(device, taeda.device):
-        device = taeda.device(device)
+    if device is not None and not isinstance(device, _core.device):
+        device = _core.device(device)
     return device, PYTHON_TYPES.get(dtype, dtype), non_blocking, memory_format
 
 

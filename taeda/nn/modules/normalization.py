@@ -5,9 +5,8 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...ops.exchange import tensor
 from .. import functional as F
 from .. import init
 from .module import Module
@@ -71,7 +70,7 @@ class CrossMapLRN2d(LocalResponseNorm):
         # Row c has a one for each channel in its window. Channel 0 never leaves a window it was in: PyTorch's running
         # sum drops channels from 1 on only, and results are to agree.
         rows = [[float(j <= c + reach and (j == 0 or j >= c - reach)) for j in range(n)] for c in range(n)]
-        window = taeda.tensor(rows, dtype=input.dtype, device=input.device)
+        window = tensor(rows, dtype=input.dtype, device=input.device)
         sums = (window @ (input * input).flatten(2)).view(input.shape)
         return input * (self.k + self.alpha / self.size * sums) ** -self.beta
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taeda import Tensor
-
+from ..._core import Tensor
 from .. import functional as F
 from .module import Module
 from .utils import _ntuple

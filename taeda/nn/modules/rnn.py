@@ -8,9 +8,9 @@ import operator
 import warnings
 from typing import Any, Self
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...amp.autocast_mode import is_autocast_enabled
+from ...ops.creation import empty
 from ...ops.recurrent import cell
 from .. import functional as F
 from .. import init
@@ -102,7 +102,7 @@ class RNNBase(Module):
                 names = []
                 for name, shape in shapes.items():
                     names.append(f"{name}_l{layer}{suffix}")
-                    setattr(self, names[-1], Parameter(taeda.empty(shape, device=device, dtype=dtype)))
+                    setattr(self, names[-1], Parameter(empty(shape, device=device, dtype=dtype)))
                 self._all_weights.append(names)
         self.reset_parameters()
 
@@ -180,7 +180,7 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless ``input`` has the right dtype, dimensions and width."""
         weight = getattr(self, self._all_weights[0][0])
-        if input.dtype != weight.dtype and not taeda.is_autocast_enabled("cpu"):
+        if input.dtype != weight.dtype and not is_autocast_enabled("cpu"):
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
                 f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"

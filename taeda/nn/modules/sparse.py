@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...autograd import no_grad
+from ...ops import creation
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -30,7 +30,7 @@ class _EmbeddingBase(Module):
 
     def _table(self, _weight, freeze: bool, device, dtype) -> None:
         if _weight is None:
-            empty = taeda.empty((self.num_embeddings, self.embedding_dim), device=device, dtype=dtype)
+            empty = creation.empty((self.num_embeddings, self.embedding_dim), device=device, dtype=dtype)
             self.weight = Parameter(empty, requires_grad=not freeze)
             self.reset_parameters()
         else:
@@ -45,7 +45,7 @@ class _EmbeddingBase(Module):
 
     def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
-            with taeda.no_grad():
+            with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
 

@@ -6,11 +6,11 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
-from ... import _core
+from ... import _core, backends
+from ..._core import Tensor
 from ..._core.scripting import is_scripting
+from ...ops.creation import full
+from ...ops.matrices import triu
 from .. import functional as F
 from .. import init
 from .attention import MultiheadAttention
@@ -27,7 +27,7 @@ __all__ = [
 
 def _causal_mask(size: int, device=None, dtype=None) -> Tensor:
     """Minus infinity above the diagonal, zero elsewhere."""
-    return taeda.triu(taeda.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
+    return triu(full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
 def _get_activation_fn(activation: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
@@ -261,7 +261,7 @@ class TransformerEncoder(Module):
         mode = _core.current_mode()
         maps = getattr(mode, "maps", False)
         watched = mode is None or maps or getattr(mode, "watches", False)
-        if not watched or not taeda.backends.mha.get_fastpath_enabled():
+        if not watched or not backends.mha.get_fastpath_enabled():
             return None  # autocast, or one that records or transforms
         if _core.is_recorded() and any(x.requires_grad for x in (src, *first.parameters())):
             return None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import collections.abc
 import itertools
 
-import taeda
-
+from ...ops.creation import empty
 from ..parameter import Parameter
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
@@ -31,7 +30,7 @@ _quadruple = _ntuple(4, "_quadruple")
 def _make_parameters(module, device, dtype, **shapes) -> None:
     """Uninitialised parameters of ``module`` by name and shape; where the shape is None there is none."""
     for name, shape in shapes.items():
-        made = None if shape is None else Parameter(taeda.empty(shape, device=device, dtype=dtype))
+        made = None if shape is None else Parameter(empty(shape, device=device, dtype=dtype))
         module.register_parameter(name, made)
 
 

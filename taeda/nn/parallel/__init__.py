@@ -3,8 +3,9 @@ several."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..._namespaces import names_of
 from . import distributed
 from .data_parallel import DataParallel, data_parallel
 from .scatter_gather import gather, parallel_apply, replicate, scatter
@@ -16,8 +17,4 @@ __all__ = [
     "DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter",
 ]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name != "DistributedDataParallel":
-        raise AttributeError(f"module 'taeda.nn.parallel' has no attribute '{name}'", name=name)
-    return distributed.DistributedDataParallel
+__getattr__ = names_of("distributed", __name__, ("DistributedDataParallel",))

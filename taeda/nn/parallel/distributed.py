@@ -1,17 +1,14 @@
-"""DistributedDataParallel, whose home is :mod:`taeda.distributed`: loaded when it is asked for."""
+"""PyTorch's path to DistributedDataParallel, which lies above this layer: :mod:`taeda.distributed`."""
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..._namespaces import names_of
 
 if TYPE_CHECKING:
     from ...distributed.data_parallel import DistributedDataParallel
 
 __all__ = ["DistributedDataParallel"]
 
-
-def __getattr__(name: str) -> Any:
-    if name != "DistributedDataParallel":
-        raise AttributeError(f"module 'taeda.nn.parallel.distributed' has no attribute '{name}'", name=name)
-    return importlib.import_module("taeda.distributed").DistributedDataParallel
+__getattr__ = names_of("distributed", __name__, ("DistributedDataParallel",))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._core import Tensor
+from ...ops.joining import cat
+
 __all__ = ["gather", "parallel_apply", "replicate", "scatter", "scatter_kwargs"]
 
 
@@ -30,11 +33,9 @@ def scatter_kwargs(inputs: tuple, kwargs: dict | None, target_gpus: Any, dim: in
 
 def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
     """Results of several devices as one: of tensors the concatenation, of dicts and sequences item by item."""
-    import taeda
-
     first = outputs[0]
-    if isinstance(first, taeda.Tensor):
-        return taeda.cat([t.reshape(1) if t.dim() == 0 else t for t in outputs], dim)
+    if isinstance(first, Tensor):
+        return cat([t.reshape(1) if t.dim() == 0 else t for t in outputs], dim)
     if first is None:
         return None
     if isinstance(first, dict):

@@ -6,11 +6,13 @@ import types
 import warnings
 from collections.abc import Iterable
 
-import taeda
-from taeda import Tensor
 from taeda._core import is_mode_active, is_observing
 from taeda.ops.updates import change_all
 from taeda.ops.updates import total_norm as norm_of_all
+
+from ..._core import Size, Tensor
+from ...autograd import no_grad
+from ...ops.exchange import tensor
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
@@ -44,8 +46,8 @@ def get_total_norm(
     norm_type = float(norm_type)
     tensors = _list(tensors)
     if not tensors:
-        return taeda.tensor(0.0)
-    with taeda.no_grad():
+        return tensor(0.0)
+    with no_grad():
         total = norm_of_all(tensors, norm_type)
         if error_if_nonfinite and not bool(total.isfinite()):
             raise RuntimeError(
@@ -75,7 +77,7 @@ def clip_grads_with_norm_(
         >>> w.grad
         tensor([0.3000, 0.4000])
     """
-    with taeda.no_grad():
+    with no_grad():
         grads = [p.grad for p in _list(parameters) if p.grad is not None]
         if not grads:
             return
@@ -133,7 +135,7 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Older name of :func:`clip_grad_norm_`."""
-    package = taeda.Size.__module__
+    package = Size.__module__
     warnings.warn(
         f"`{package}.nn.utils.clip_grad_norm` is now deprecated in favor of `{package}.nn.utils.clip_grad_norm_`.",
         FutureWarning, stacklevel=2,
@@ -157,7 +159,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
         tensor([0.5000, 1.0000])
     """
     limit = float(clip_value)
-    with taeda.no_grad():
+    with no_grad():
         grads = [p.grad for p in _list(parameters) if p.grad is not None]
         if grads:
             change_all(grads, "bound", limit)

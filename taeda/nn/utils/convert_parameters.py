@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import taeda
-from taeda import Tensor
+from ..._core import Tensor
+from ...ops.joining import cat
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
@@ -23,7 +23,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
         >>> nn.utils.parameters_to_vector(nn.Linear(3, 2).parameters()).shape
         taeda.Size([8])
     """
-    return taeda.cat([p.reshape(-1) for p in parameters])
+    return cat([p.reshape(-1) for p in parameters])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:

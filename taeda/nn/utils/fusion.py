@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...autograd import no_grad
+from ...ops.creation import zeros_like
+from ...ops.powers import rsqrt
 from ..modules.module import Module
 from ..parameter import Parameter
 
@@ -77,10 +78,10 @@ def fuse_conv_bn_weights(
         (tensor([0.5000, 0.5000]), tensor([-0.5000, -0.5000]))
     """
     wants = conv_b.requires_grad if conv_b is not None else False
-    with taeda.no_grad():
+    with no_grad():
         dtype = conv_w.dtype if conv_b is None else conv_b.dtype
-        bias = taeda.zeros_like(bn_rm) if conv_b is None else conv_b
-        scale = taeda.rsqrt(bn_rv + bn_eps)
+        bias = zeros_like(bn_rm) if conv_b is None else conv_b
+        scale = rsqrt(bn_rv + bn_eps)
         scale = scale if bn_w is None else scale * bn_w
         shape = [1] * conv_w.dim()
         shape[1 if transpose else 0] = -1

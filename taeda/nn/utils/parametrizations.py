@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import taeda
-from taeda import Tensor
-
+from ... import linalg
+from ..._core import Tensor
+from ...autograd import no_grad
+from ...ops import matmul
+from ...ops.creation import eye, zeros_like
+from ...ops.joining import cat
+from ...ops.linalg import geqrf, matrix_exp, norm_except_dim
+from ...ops.random import randn
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
@@ -25,7 +30,7 @@ class _WeightNorm(Module):
         return weight_of(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        return taeda.norm_except_dim(weight, 2, self.dim), weight
+        return norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
@@ -89,10 +94,10 @@ class _SpectralNorm(Module):
         return weight.flatten(1)
 
     def _iterate(self, matrix: Tensor, n: int) -> None:
-        with taeda.no_grad():
+        with no_grad():
             for _ in range(n):
-                self._u.copy_(F.normalize(taeda.mv(matrix, self._v), dim=0, eps=self.eps))
-                self._v.copy_(F.normalize(taeda.mv(matrix.mH, self._u), dim=0, eps=self.eps))
+                self._u.copy_(F.normalize(matmul.mv(matrix, self._v), dim=0, eps=self.eps))
+                self._v.copy_(F.normalize(matmul.mv(matrix.mH, self._u), dim=0, eps=self.eps))
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.dim() == 1:
@@ -101,7 +106,7 @@ class _SpectralNorm(Module):
         if self.training:
             self._iterate(matrix, self.n_power_iterations)
         u, v = self._u.clone(), self._v.clone()  # the graph keeps these while the buffers change
-        return weight / taeda.vdot(u, taeda.mv(matrix, v))
+        return weight / matmul.vdot(u, matmul.mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
         return value  # normalised already or not, the forward makes it so
@@ -152,8 +157,8 @@ def spectral_norm(
 
 def _orthogonalised(a: Tensor) -> Tensor:
     """The Q of ``a = QR`` with positive diagonal of R, so that an orthogonal ``a`` is given back."""
-    h, tau = taeda.geqrf(a)
-    return taeda.linalg.householder_product(h, tau) * h.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+    h, tau = geqrf(a)
+    return linalg.householder_product(h, tau) * h.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 class _Orthogonal(Module):
@@ -177,18 +182,18 @@ class _Orthogonal(Module):
         n, k = x.shape[-2:]
         if self.kind == "householder":
             a = x.tril(diagonal=-1)
-            q = taeda.linalg.householder_product(a, 2.0 / (1.0 + (a * a).sum(dim=-2)))
+            q = linalg.householder_product(a, 2.0 / (1.0 + (a * a).sum(dim=-2)))
             q = q * x.diagonal(dim1=-2, dim2=-1).detach().trunc().unsqueeze(-2)
         else:
             x = x.tril()
             if n != k:
-                x = taeda.cat([x, x.new_zeros((*x.shape[:-1], n - k))], -1)
+                x = cat([x, x.new_zeros((*x.shape[:-1], n - k))], -1)
             a = x - x.mH  # skew-symmetric
             if self.kind == "matrix_exp":
-                q = taeda.matrix_exp(a)
+                q = matrix_exp(a)
             else:
-                identity = taeda.eye(n, dtype=a.dtype, device=a.device)
-                q = taeda.linalg.solve(identity - 0.5 * a, identity + 0.5 * a)
+                identity = eye(n, dtype=a.dtype, device=a.device)
+                q = linalg.solve(identity - 0.5 * a, identity + 0.5 * a)
             q = q[..., :k] if n != k else q
         if hasattr(self, "base"):
             q = self.base @ q
@@ -199,7 +204,7 @@ class _Orthogonal(Module):
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {q.shape}."
             )
-        with taeda.no_grad():
+        with no_grad():
             first = q
             wide = q.size(-2) < q.size(-1)
             q = q.mT if wide else q
@@ -210,15 +215,15 @@ class _Orthogonal(Module):
                         "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
                         "use_trivialization=False."
                     )
-                h, tau = taeda.geqrf(q)
+                h, tau = geqrf(q)
                 diagonal = h.diagonal(dim1=-2, dim2=-1)
                 diagonal.sign_()
                 diagonal[tau == 0.0] *= -1
                 return h.mT if wide else h
             if n != k:
-                q = taeda.cat([q, taeda.randn(*q.shape[:-2], n, n - k, dtype=q.dtype)], -1)
+                q = cat([q, randn(*q.shape[:-2], n, n - k, dtype=q.dtype)], -1)
             self.base = _orthogonalised(q)
-            start = taeda.zeros_like(first)
+            start = zeros_like(first)
             start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
             return start
 

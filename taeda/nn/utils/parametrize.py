@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...autograd import no_grad
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
 from ..parameter import Parameter
@@ -98,7 +97,7 @@ class ParametrizationList(ModuleList):
         super().__init__(modules)
         self.unsafe = unsafe
         before = original.detach().clone()
-        with taeda.no_grad():
+        with no_grad():
             new = self._inverted(original)
         if not isinstance(new, Tensor | Sequence):
             raise ValueError(
@@ -141,7 +140,7 @@ class ParametrizationList(ModuleList):
 
     def right_inverse(self, value: Tensor) -> None:
         """Set the originals so that the parametrised tensor becomes ``value``."""
-        with taeda.no_grad():
+        with no_grad():
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
                     raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
@@ -320,7 +319,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     if parametrizations.is_tensor:
         original = parametrizations.original
         if leave_parametrized:
-            with taeda.no_grad():
+            with no_grad():
                 _assign(original, getattr(module, tensor_name))
     elif leave_parametrized:
         t = getattr(module, tensor_name)

@@ -7,9 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor, contiguous_format
+from ...autograd import no_grad
+from ...ops.creation import ones_like, zeros_like
+from ...ops.random import rand, rand_like
+from ...ops.reduction import norm
+from ...ops.sorting import kthvalue, topk
 from ..modules.module import Module
 from .convert_parameters import parameters_to_vector
 
@@ -96,11 +99,11 @@ class BasePruningMethod(ABC):
         if fresh:
             module.register_parameter(name + "_orig", original)
             del module._parameters[name]
-            default_mask = taeda.ones_like(original)
+            default_mask = ones_like(original)
         else:
             default_mask = getattr(module, name + "_mask").detach().clone()
         try:
-            with taeda.no_grad():
+            with no_grad():
                 mask = method.compute_mask(importance_scores, default_mask=default_mask)
             module.register_buffer(name + "_mask", mask)
             setattr(module, name, method.apply_mask(module))
@@ -120,7 +123,7 @@ class BasePruningMethod(ABC):
             raise AssertionError(
                 f"importance_scores should have the same shape as tensor t, got {importance_scores.shape} vs {t.shape}"
             )
-        default_mask = default_mask if default_mask is not None else taeda.ones_like(t)
+        default_mask = default_mask if default_mask is not None else ones_like(t)
         return t * self.compute_mask(importance_scores, default_mask=default_mask)
 
     def remove(self, module: Module) -> None:
@@ -227,9 +230,9 @@ class _Amount(BasePruningMethod):
 
     def _without_smallest(self, scores: Tensor, mask: Tensor) -> Tensor:
         """``mask`` without the elements of the smallest scores."""
-        n, mask = self._count(scores.numel()), mask.clone(memory_format=taeda.contiguous_format)
+        n, mask = self._count(scores.numel()), mask.clone(memory_format=contiguous_format)
         if n != 0:
-            mask.view(-1)[taeda.topk(scores.reshape(-1), k=n, largest=False).indices] = 0
+            mask.view(-1)[topk(scores.reshape(-1), k=n, largest=False).indices] = 0
         return mask
 
 
@@ -249,7 +252,7 @@ class RandomUnstructured(_Amount):
     """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        return self._without_smallest(taeda.rand_like(t).neg_(), default_mask)
+        return self._without_smallest(rand_like(t).neg_(), default_mask)
 
 
 class L1Unstructured(_Amount):
@@ -306,8 +309,8 @@ class RandomStructured(_Structured):
     """
 
     def _kept(self, t: Tensor, n: int) -> Tensor:
-        draws = taeda.rand(t.shape[self.dim])
-        return draws > taeda.kthvalue(draws, k=n).values
+        draws = rand(t.shape[self.dim])
+        return draws > kthvalue(draws, k=n).values
 
 
 class LnStructured(_Structured):
@@ -333,8 +336,8 @@ class LnStructured(_Structured):
 
     def _kept(self, t: Tensor, n: int) -> Tensor:
         dim = self.dim % t.dim()
-        norms = taeda.norm(t, p=self.n, dim=[d for d in range(t.dim()) if d != dim])
-        return taeda.topk(norms, k=t.shape[dim] - n, largest=True).indices
+        norms = norm(t, p=self.n, dim=[d for d in range(t.dim()) if d != dim])
+        return topk(norms, k=t.shape[dim] - n, largest=True).indices
 
 
 class CustomFromMask(BasePruningMethod):
@@ -363,7 +366,7 @@ class CustomFromMask(BasePruningMethod):
 
 def _slices(t: Tensor, dim: int, kept: Tensor) -> Tensor:
     """A mask in the shape of ``t`` with ones where ``kept`` picks slices of ``dim``."""
-    mask = taeda.zeros_like(t)
+    mask = zeros_like(t)
     index: list[Any] = [slice(None)] * t.dim()
     index[dim] = kept
     mask[tuple(index)] = 1
@@ -543,10 +546,10 @@ def global_unstructured(
     scores = importance_scores if importance_scores is not None else {}
     if not isinstance(scores, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
-    with taeda.no_grad():
+    with no_grad():
         flat = parameters_to_vector([scores.get((m, name), getattr(m, name)) for m, name in parameters])
         masks = parameters_to_vector(
-            [getattr(m, name + "_mask", taeda.ones_like(getattr(m, name))) for m, name in parameters]
+            [getattr(m, name + "_mask", ones_like(getattr(m, name))) for m, name in parameters]
         )
         container = PruningContainer()
         container._tensor_name = "temp"

@@ -8,8 +8,12 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from typing import ParamSpec, TypeVar
 
-import taeda
-from taeda import Tensor, _core
+from ... import _core
+from ..._core import Tensor, contiguous_format, float16, float32, float64, int8, int16, int32, int64, uint8
+from ...ops.creation import arange, empty_like
+from ...ops.exchange import tensor
+from ...ops.joining import cat, stack
+from ...ops.sorting import sort
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -81,35 +85,35 @@ class PackedSequence(_Packed):
 
     def double(self):
         """The data as float64."""
-        return self.to(dtype=taeda.float64)
+        return self.to(dtype=float64)
 
     def float(self):
         """The data as float32."""
-        return self.to(dtype=taeda.float32)
+        return self.to(dtype=float32)
 
     def half(self):
         """The data as float16."""
-        return self.to(dtype=taeda.float16)
+        return self.to(dtype=float16)
 
     def long(self):
         """The data as int64."""
-        return self.to(dtype=taeda.int64)
+        return self.to(dtype=int64)
 
     def int(self):
         """The data as int32."""
-        return self.to(dtype=taeda.int32)
+        return self.to(dtype=int32)
 
     def short(self):
         """The data as int16."""
-        return self.to(dtype=taeda.int16)
+        return self.to(dtype=int16)
 
     def char(self):
         """The data as int8."""
-        return self.to(dtype=taeda.int8)
+        return self.to(dtype=int8)
 
     def byte(self):
         """The data as uint8."""
-        return self.to(dtype=taeda.uint8)
+        return self.to(dtype=uint8)
 
     @property
     def is_cuda(self) -> bool:
@@ -148,8 +152,8 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """
     if permutation is None:
         return None
-    output = taeda.empty_like(permutation, memory_format=taeda.contiguous_format)
-    output.scatter_(0, permutation, taeda.arange(0, permutation.numel(), device=permutation.device))
+    output = empty_like(permutation, memory_format=contiguous_format)
+    output.scatter_(0, permutation, arange(0, permutation.numel(), device=permutation.device))
     return output
 
 
@@ -185,7 +189,7 @@ def pack_padded_sequence(
     sizes = [int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
     sorted_indices = None
     if not enforce_sorted:
-        ordered, sorted_indices = taeda.sort(taeda.tensor(sizes, dtype=taeda.int64), descending=True)
+        ordered, sorted_indices = sort(tensor(sizes, dtype=int64), descending=True)
         sizes = ordered.tolist()
         sorted_indices = sorted_indices.to(input.device)
         input = input.index_select(0 if batch_first else 1, sorted_indices)
@@ -216,7 +220,7 @@ def pack_padded_sequence(
             data.append(steps[start:end, :n].flatten(0, 1))
             batch_sizes += [n] * (end - start)
             start = end
-    return PackedSequence(taeda.cat(data), taeda.tensor(batch_sizes, dtype=taeda.int64), sorted_indices, None)
+    return PackedSequence(cat(data), tensor(batch_sizes, dtype=int64), sorted_indices, None)
 
 
 @_kept_in_traces
@@ -252,7 +256,7 @@ def pad_packed_sequence(
                 f"total_length={total_length} and max sequence length being {length}"
             )
         length = total_length
-    there = taeda.arange(batch) < batch_sizes.unsqueeze(1)
+    there = arange(batch) < batch_sizes.unsqueeze(1)
     # Rows go to their places at once: as slices, one for each length, their gradients would be added up in full.
     filled = data.new_full((length * batch, *rest), padding_value)
     padded = filled.index_copy(0, there.flatten().nonzero().flatten(), data).view(length, batch, *rest)
@@ -304,9 +308,9 @@ def pad_sequence(
     for s in sequences:
         if s.size(0) < longest:
             fill = s.new_full((longest - s.size(0), *s.shape[1:]), padding_value)
-            s = taeda.cat([s, fill] if padding_side == "right" else [fill, s])
+            s = cat([s, fill] if padding_side == "right" else [fill, s])
         padded.append(s)
-    return taeda.stack(padded, 0 if batch_first else 1)
+    return stack(padded, 0 if batch_first else 1)
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
@@ -350,7 +354,7 @@ def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> Packe
         >>> last.shape  # of each sequence, after its last element
         taeda.Size([1, 2, 4])
     """
-    lengths = taeda.tensor([s.size(0) for s in sequences], dtype=taeda.int64)
+    lengths = tensor([s.size(0) for s in sequences], dtype=int64)
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 

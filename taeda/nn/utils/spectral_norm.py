@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...autograd import no_grad
+from ...ops import matmul
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
@@ -42,16 +42,16 @@ class SpectralNorm:
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
-            with taeda.no_grad():
+            with no_grad():
                 for _ in range(self.n_power_iterations):
-                    v.copy_(F.normalize(taeda.mv(matrix.t(), u), dim=0, eps=self.eps))
-                    u.copy_(F.normalize(taeda.mv(matrix, v), dim=0, eps=self.eps))
+                    v.copy_(F.normalize(matmul.mv(matrix.t(), u), dim=0, eps=self.eps))
+                    u.copy_(F.normalize(matmul.mv(matrix, v), dim=0, eps=self.eps))
                 u, v = u.clone(), v.clone()  # the graph keeps these while the buffers change
-        return weight / taeda.dot(u, taeda.mv(matrix, v))
+        return weight / matmul.dot(u, matmul.mv(matrix, v))
 
     def remove(self, module: Module) -> None:
         """Put the normalised weight back as the parameter."""
-        with taeda.no_grad():
+        with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         for suffix in ("", "_u", "_v", "_orig"):
             delattr(module, self.name + suffix)
@@ -75,7 +75,7 @@ class SpectralNorm:
                 "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the dummy "
                 "forward before applying spectral normalization"
             )
-        with taeda.no_grad():
+        with no_grad():
             h, w = fn.reshape_weight_to_matrix(weight).size()
             u = F.normalize(weight.new_empty(h).normal_(0, 1), dim=0, eps=eps)
             v = F.normalize(weight.new_empty(w).normal_(0, 1), dim=0, eps=eps)

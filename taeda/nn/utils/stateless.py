@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from taeda import Tensor
-
+from ..._core import Tensor
 from ..modules.module import Module
 from ..parallel import DataParallel
 

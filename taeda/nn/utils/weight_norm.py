@@ -5,9 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Size, Tensor
+from ...ops.linalg import norm_except_dim
 from ..modules.module import Module
 from ..parameter import Parameter, UninitializedParameter
 
@@ -16,7 +15,7 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 def weight_of(v: Tensor, g: Tensor, dim: int) -> Tensor:
     """``g v / |v|``."""
-    return v * (g / taeda.norm_except_dim(v, 2, dim))
+    return v * (g / norm_except_dim(v, 2, dim))
 
 
 class WeightNorm:
@@ -33,7 +32,7 @@ class WeightNorm:
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Split the parameter and register the hook."""
-        package = taeda.Size.__module__
+        package = Size.__module__
         warnings.warn(
             f"`{package}.nn.utils.weight_norm` is deprecated in favor of "
             f"`{package}.nn.utils.parametrizations.weight_norm`.",
@@ -50,7 +49,7 @@ class WeightNorm:
                 "forward before applying weight normalization"
             )
         del module._parameters[name]
-        module.register_parameter(name + "_g", Parameter(taeda.norm_except_dim(weight, 2, fn.dim).detach()))
+        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, 2, fn.dim).detach()))
         module.register_parameter(name + "_v", Parameter(weight.detach()))
         setattr(module, name, fn.compute_weight(module))
         module.register_forward_pre_hook(fn)

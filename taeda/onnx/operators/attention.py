@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from math import inf
 from typing import Any
 
-import taeda
 import taeda.nn.functional as F
-from taeda import Tensor
 
+from ..._core import Tensor, bool_
+from ...ops.comparison import isnan
+from ...ops.creation import arange, zeros_like
+from ...ops.elementary import tanh
+from ...ops.exchange import tensor
+from ...ops.indexing import where
+from ...ops.joining import cat
 from ..table import op
 from ..values import DTYPES
 
@@ -26,9 +32,9 @@ def _allowed(
     rows: int, columns: int, past: int, lengths: Tensor | None, causal: int, left: int, right: int
 ) -> Tensor | None:
     """Which keys a query may see, by its position and that of the key; None if all."""
-    keys, allowed = taeda.arange(columns), []
-    offset = taeda.tensor(past) if lengths is None or past else (lengths - rows).reshape(-1, 1, 1, 1)
-    here = taeda.arange(rows).unsqueeze(1) + offset
+    keys, allowed = arange(columns), []
+    offset = tensor(past) if lengths is None or past else (lengths - rows).reshape(-1, 1, 1, 1)
+    here = arange(rows).unsqueeze(1) + offset
     if causal:
         allowed.append(keys <= here)
     if left >= 0:
@@ -47,11 +53,11 @@ def _bias(mask: Tensor | None, allowed: Tensor | None, columns: int, dtype: Any)
     """What is added to the products: -inf where a key is not seen."""
     bias = None
     if mask is not None:
-        bias = taeda.where(mask, 0.0, -taeda.inf).to(dtype) if mask.dtype == taeda.bool else mask
+        bias = where(mask, 0.0, -inf).to(dtype) if mask.dtype == bool_ else mask
         if mask.shape[-1] < columns:  # a mask may leave out the padding of a cache
-            bias = F.pad(bias, [0, columns - mask.shape[-1]], value=-taeda.inf)
+            bias = F.pad(bias, [0, columns - mask.shape[-1]], value=-inf)
     if allowed is not None:
-        hidden = taeda.where(allowed, 0.0, -taeda.inf).to(dtype)
+        hidden = where(allowed, 0.0, -inf).to(dtype)
         bias = hidden if bias is None else bias + hidden
     return bias
 
@@ -82,7 +88,7 @@ def attention(
     q, k, v = _heads(query, q_num_heads), _heads(key, kv_num_heads), _heads(value, kv_num_heads)
     past = 0 if past_key is None else past_key.shape[-2]
     if past_key is not None and past_value is not None:
-        k, v = taeda.cat([past_key, k], -2), taeda.cat([past_value, v], -2)
+        k, v = cat([past_key, k], -2), cat([past_value, v], -2)
     present = (k, v)
     if q.shape[1] != k.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
@@ -102,7 +108,7 @@ def _guarded(y: Tensor, bias: Tensor | None) -> Tensor:
     """Rows without any key are 0."""
     if bias is None:
         return y
-    return taeda.where((bias == -taeda.inf).all(-1, keepdim=True), taeda.zeros_like(y), y)
+    return where((bias == -inf).all(-1, keepdim=True), zeros_like(y), y)
 
 
 def _by_steps(
@@ -110,8 +116,8 @@ def _by_steps(
 ) -> tuple[Tensor, list[Tensor]]:
     root = math.sqrt(scale if scale is not None else 1 / math.sqrt(q.shape[-1]))
     products = (q * root) @ (k * root).transpose(-1, -2)
-    capped = softcap * taeda.tanh(products / softcap) if softcap else products
+    capped = softcap * tanh(products / softcap) if softcap else products
     biased = capped if bias is None else capped + bias
     weights = F.softmax(biased.to(DTYPES[precision]) if precision else biased, -1).to(q.dtype)
-    weights = taeda.where(taeda.isnan(weights), 0, weights) if bias is not None else weights
+    weights = where(isnan(weights), 0, weights) if bias is not None else weights
     return weights @ v, [products, capped, biased, weights]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...ops.creation import zeros
+from ...ops.exchange import tensor
+from ...ops.joining import stack
 from ..table import op
 
 Body = Callable[..., tuple[Any, ...]]
@@ -24,11 +25,11 @@ def loop(limit: Tensor | None, condition: Tensor | None, *states: Any, body: Bod
     count, collected = 0, [[] for _ in range(outputs - len(states))]  # type: list
     going = True if condition is None else bool(condition)
     while going and (limit is None or count < int(limit)):
-        again, *results = body(taeda.tensor(count), taeda.tensor(going), *states)
+        again, *results = body(tensor(count), tensor(going), *states)
         going, states, count = bool(again), tuple(results[: len(states)]), count + 1
         for items, item in zip(collected, results[len(states) :], strict=True):
             items.append(item)
-    return *states, *(taeda.stack(items) if items else taeda.zeros(0) for items in collected)
+    return *states, *(stack(items) if items else zeros(0) for items in collected)
 
 
 @op("Scan", 8)
@@ -43,7 +44,7 @@ def scan_8(
         if lengths is not None:
             parts[first:] = [x[: int(lengths[i])] for x in parts[first:]]
         examples.append(scan(*parts, body=body, num_scan_inputs=num_scan_inputs, scan_input_directions=directions))
-    return tuple(map(taeda.stack, zip(*examples, strict=True)))
+    return tuple(map(stack, zip(*examples, strict=True)))
 
 
 @op("Scan", 9)
@@ -71,9 +72,7 @@ def scan(
     stacked = []
     for i, items in enumerate(zip(*steps, strict=True)):
         axis = scan_output_axes[i] if scan_output_axes else 0
-        stacked.append(
-            taeda.stack(items[::-1] if scan_output_directions and scan_output_directions[i] else items, axis)
-        )
+        stacked.append(stack(items[::-1] if scan_output_directions and scan_output_directions[i] else items, axis))
     return *states, *stacked
 
 
@@ -96,7 +95,7 @@ def optional(x: Any = None, *, type: Any = None) -> Any:
 
 @op("OptionalHasElement")
 def optional_has_element(x: Any = None) -> Tensor:
-    return taeda.tensor(x is not None)
+    return tensor(x is not None)
 
 
 @op("OptionalGetElement")

@@ -6,9 +6,15 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-from taeda import Tensor
-
+from ... import _core
+from ..._core import Tensor, bfloat16, bool_, float8_e8m0fnu, float32, int64, uint8
+from ...ops.comparison import isnan, isposinf
+from ...ops.creation import zeros
+from ...ops.elementary import frexp
+from ...ops.exchange import from_numpy, tensor
+from ...ops.extrema import clamp
+from ...ops.indexing import where
+from ...types import finfo
 from ..table import op
 from ..values import DTYPES, FLOAT8, FLOAT8_E8M0, NARROW, STRING, code_of, dtype_of, from_array, narrow_dtype, to_array
 
@@ -21,7 +27,7 @@ def constant(**attributes: Any) -> Any:
         return np.array(value, dtype=object)
     if name in ("value", "sparse_value"):
         return value
-    return taeda.tensor(value, dtype=taeda.float32 if name.startswith("value_float") else taeda.int64)
+    return tensor(value, dtype=float32 if name.startswith("value_float") else int64)
 
 
 @op("ConstantOfShape")
@@ -29,7 +35,7 @@ def constant_of_shape(shape: Tensor, *, value: Any = None) -> Any:
     if isinstance(value, np.ndarray):
         return np.full(shape.tolist(), value.reshape(-1)[0], dtype=value.dtype)
     if value is None:
-        return taeda.zeros(shape.tolist())
+        return zeros(shape.tolist())
     return value.reshape(()).expand(shape.tolist()).clone()
 
 
@@ -50,7 +56,7 @@ def cast(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
             return x.astype(str).astype(object) if to == STRING else x.astype(narrow_dtype(NARROW[to]))
         x = _numbers(x, dtype_of(to))
     if to == STRING:
-        return to_array(x if x.dtype != taeda.bfloat16 else x.float()).astype(str).astype(object)
+        return to_array(x if x.dtype != bfloat16 else x.float()).astype(str).astype(object)
     if to in NARROW:
         wide = x.float() if x.is_floating_point() else x
         return to_array(wide).astype(narrow_dtype(NARROW[to]))
@@ -61,12 +67,12 @@ def cast(x: Any, *, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
     return x.to(dtype_of(to))
 
 
-def _numbers(x: np.ndarray, dtype: taeda.dtype) -> Tensor:
+def _numbers(x: np.ndarray, dtype: _core.dtype) -> Tensor:
     """The numbers that strings spell, or that are narrow."""
-    if x.dtype == object and dtype == taeda.bool:
+    if x.dtype == object and dtype == bool_:
         x = np.array([text.lower() not in ("", "0", "false") for text in x.reshape(-1)]).reshape(x.shape)
     kind = np.float64 if dtype.is_floating_point or x.dtype.name.startswith("float") else np.int64
-    return taeda.from_numpy(x.astype(kind))
+    return from_numpy(x.astype(kind))
 
 
 def _float8(x: Tensor, to: int, saturate: int) -> Tensor:
@@ -74,20 +80,20 @@ def _float8(x: Tensor, to: int, saturate: int) -> Tensor:
     if not saturate:
         wide = x.float() if x.is_floating_point() else x
         return from_array(to_array(wide).astype(narrow_dtype(FLOAT8[to])))  # type: ignore[return-value]
-    largest = taeda.finfo(dtype).max
-    return taeda.clamp(x.float(), -largest, largest).to(dtype)
+    largest = finfo(dtype).max
+    return clamp(x.float(), -largest, largest).to(dtype)
 
 
 def _power_of_two(x: Tensor, saturate: int, round_mode: str) -> Tensor:
     """float8_e8m0fnu: 8 bits of exponent, with a bias of 127 and NaN in the last code (OCP Microscaling Formats
     1.0)."""
-    mantissa, exponent = taeda.frexp(x)
+    mantissa, exponent = frexp(x)
     limit = {"up": 0.5, "nearest": 0.75, "down": 1.0}[round_mode]
     up = mantissa >= limit if round_mode == "nearest" else mantissa > limit
-    code = taeda.where(up, exponent, exponent - 1).to(taeda.int64) + 127
-    code = taeda.where(taeda.isposinf(x), 255, taeda.where(x == 0, -1, code))
-    code = taeda.clamp(code, 0, 254) if saturate else taeda.where((code < 0) | (code > 254), 255, code)
-    return taeda.where(taeda.isnan(x), 255, code).to(taeda.uint8).view(taeda.float8_e8m0fnu)
+    code = where(up, exponent, exponent - 1).to(int64) + 127
+    code = where(isposinf(x), 255, where(x == 0, -1, code))
+    code = clamp(code, 0, 254) if saturate else where((code < 0) | (code > 254), 255, code)
+    return where(isnan(x), 255, code).to(uint8).view(float8_e8m0fnu)
 
 
 @op("CastLike")

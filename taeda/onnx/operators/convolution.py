@@ -6,10 +6,11 @@ import itertools
 import math
 from typing import Any
 
-import taeda
 import taeda.nn.functional as F
-from taeda import Tensor
 
+from ..._core import Tensor
+from ...ops.creation import arange
+from ...ops.joining import cat, stack
 from ..table import op
 from ..values import integers
 from .windows import Windows
@@ -77,7 +78,7 @@ def conv_transpose(
         if behind > 0:  # no window reaches there: the bias alone
             y = F.pad(y, [0, 0] * (n - 1 - i) + [0, behind])
             if bias is not None:
-                y = taeda.cat([y.narrow(2 + i, 0, y.shape[2 + i] - behind), _biased(y, bias, 2 + i, behind)], 2 + i)
+                y = cat([y.narrow(2 + i, 0, y.shape[2 + i] - behind), _biased(y, bias, 2 + i, behind)], 2 + i)
         y = y.narrow(2 + i, cuts[i], length)
     return y
 
@@ -111,15 +112,15 @@ def deform_conv(
     offset = offset.reshape(n, offset_group, taps, 2, rows, columns)
     samples = []
     for tap, (i, j) in enumerate(itertools.product(*map(range, w.kernel))):
-        y = (taeda.arange(rows) * w.strides[0] - w.before[0] + i * w.dilations[0]).unsqueeze(1) + offset[:, :, tap, 0]
-        z = taeda.arange(columns) * w.strides[1] - w.before[1] + j * w.dilations[1] + offset[:, :, tap, 1]
-        grid = taeda.stack([(2 * z + 1) / width - 1, (2 * y + 1) / height - 1], -1).to(x.dtype)
+        y = (arange(rows) * w.strides[0] - w.before[0] + i * w.dilations[0]).unsqueeze(1) + offset[:, :, tap, 0]
+        z = arange(columns) * w.strides[1] - w.before[1] + j * w.dilations[1] + offset[:, :, tap, 1]
+        grid = stack([(2 * z + 1) / width - 1, (2 * y + 1) / height - 1], -1).to(x.dtype)
         grouped = x.reshape(n * offset_group, -1, height, width)
         read = F.grid_sample(grouped, grid.flatten(0, 1), align_corners=False).unflatten(0, (n, offset_group))
         if mask is not None:
             read = read * mask.reshape(n, offset_group, 1, taps, rows, columns)[:, :, :, tap]
         samples.append(read.reshape(n, channels, rows, columns))
-    patches = taeda.stack(samples, 2).reshape(n, group, -1, rows * columns)
+    patches = stack(samples, 2).reshape(n, group, -1, rows * columns)
     result = weight.reshape(group, weight.shape[0] // group, -1) @ patches
     result = result.reshape(n, -1, rows, columns)
     return (result if bias is None else result + bias.reshape(-1, 1, 1)).to(dtype)

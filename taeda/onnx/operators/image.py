@@ -8,10 +8,17 @@ from typing import Any
 
 import numpy as np
 
-import taeda
 import taeda.nn.functional as F
-from taeda import Tensor
 
+from ..._core import Tensor, bool_, int64
+from ...ops import pointwise
+from ...ops.creation import arange, zeros
+from ...ops.exchange import from_numpy, tensor
+from ...ops.extrema import clamp, maximum, minimum
+from ...ops.indexing import where
+from ...ops.joining import cat, stack
+from ...ops.sorting import argsort
+from ...types import iinfo
 from ..table import op
 from ..values import integers
 
@@ -62,10 +69,10 @@ def _filter(distance: Tensor, mode: str, a: float) -> Tensor:
     """The weight of a sample at a distance; cubic as by Keys (1981)."""
     d = distance.abs()
     if mode == "linear":
-        return taeda.clamp(1 - d, min=0)
+        return clamp(1 - d, min=0)
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return taeda.where(d <= 1, near, taeda.where(d < 2, far, 0.0))
+    return where(d <= 1, near, where(d < 2, far, 0.0))
 
 
 def _resampled(
@@ -74,18 +81,18 @@ def _resampled(
     """``x`` read at the coordinates ``places`` of one dimension."""
     length = x.shape[dim]
     if mode == "nearest":
-        return x.index_select(dim, taeda.from_numpy(nearest_places(places, nearest, length)))
-    at = taeda.from_numpy(places)
+        return x.index_select(dim, from_numpy(nearest_places(places, nearest, length)))
+    at = from_numpy(places)
     stretch = min(scale, 1.0) if antialias else 1.0
     reach = math.ceil((1 if mode == "linear" else 2) / stretch)
-    first = taeda.floor(at) - reach + 1
-    places = first.unsqueeze(1) + taeda.arange(2 * reach)
+    first = pointwise.floor(at) - reach + 1
+    places = first.unsqueeze(1) + arange(2 * reach)
     weights = _filter((places - at.unsqueeze(1)) * stretch, mode, a)
     if exclude:
         weights = weights * ((places >= 0) & (places < length))
     if exclude or antialias:
         weights = weights / weights.sum(1, keepdim=True)
-    places = places.clamp(0, length - 1).to(taeda.int64)
+    places = places.clamp(0, length - 1).to(int64)
     sizes = [-1] + [1] * (x.ndim - 1 - dim)
     terms = [x.index_select(dim, places[:, k]) * weights[:, k].to(x.dtype).reshape(sizes) for k in range(2 * reach)]
     return sum(terms[1:], terms[0])
@@ -139,7 +146,7 @@ def resize(
     if not crop and wanted == [x.shape[dim] for dim in dims]:
         return x  # as onnxruntime, whatever the scales are
     dtype, y = x.dtype, x if x.is_floating_point() or mode == "nearest" else x.float()
-    outside = taeda.zeros([1] * x.ndim, dtype=taeda.bool)
+    outside = zeros([1] * x.ndim, dtype=bool_)
     for dim, factor, size, region in zip(dims, factors, wanted, regions, strict=True):
         length = x.shape[dim]
         if size == length and factor == 1 and region == (0.0, 1.0):
@@ -147,11 +154,11 @@ def resize(
         at = coordinates(coordinate_transformation_mode, length, size, factor, region)
         if crop:
             shape = [-1 if i == dim else 1 for i in range(x.ndim)]
-            outside = outside | taeda.from_numpy((at < 0) | (at > length - 1)).reshape(shape)
+            outside = outside | from_numpy((at < 0) | (at > length - 1)).reshape(shape)
         y = _resampled(y, dim, at, factor, mode, nearest_mode, cubic_coeff_a, exclude_outside, antialias)
-    y = taeda.where(outside, extrapolation_value, y) if crop else y
+    y = where(outside, extrapolation_value, y) if crop else y
     if not dtype.is_floating_point and mode != "nearest":
-        y = taeda.round(y).clamp(taeda.iinfo(dtype).min, taeda.iinfo(dtype).max)
+        y = pointwise.round(y).clamp(iinfo(dtype).min, iinfo(dtype).max)
     return y.to(dtype)
 
 
@@ -163,14 +170,12 @@ def resize_10(x: Tensor, scales: Tensor, *, mode: str = "nearest") -> Tensor:
 
 @op("Upsample", 1)
 def upsample_1(x: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
-    return resize_10(
-        x, taeda.tensor([1.0, 1.0, height_scale, width_scale]), mode={"bilinear": "linear"}.get(mode, mode)
-    )
+    return resize_10(x, tensor([1.0, 1.0, height_scale, width_scale]), mode={"bilinear": "linear"}.get(mode, mode))
 
 
 @op("Upsample", 7)
 def upsample_7(x: Tensor, *, scales: list[float], mode: str = "nearest") -> Tensor:
-    return resize_10(x, taeda.tensor(scales), mode=mode)
+    return resize_10(x, tensor(scales), mode=mode)
 
 
 # ---- sampling --------------------------------------------------------------------------------------------------------
@@ -219,14 +224,14 @@ def roi_align(
             results.append(split.amax((0, 3, 5)))
         else:
             results.append(split.sum(0).mean((2, 4)))
-    return taeda.stack(results) if results else x.new_zeros(0, x.shape[1], output_height, output_width)
+    return stack(results) if results else x.new_zeros(0, x.shape[1], output_height, output_width)
 
 
 def _samples(start: float, span: float, cells: int, ratio: int) -> Tensor:
     """Coordinates (cells, samples in a cell)."""
     count = ratio if ratio > 0 else max(math.ceil(span / cells), 1)
     size = span / cells
-    return start + (taeda.arange(cells).unsqueeze(1) + (taeda.arange(count) + 0.5) / count) * size
+    return start + (arange(cells).unsqueeze(1) + (arange(count) + 0.5) / count) * size
 
 
 def _bilinear(picture: Tensor, y: Tensor, x: Tensor) -> Tensor:
@@ -235,9 +240,9 @@ def _bilinear(picture: Tensor, y: Tensor, x: Tensor) -> Tensor:
     def corners(at: Tensor, length: int) -> list[tuple[Tensor, Tensor]]:
         inside = (at >= -1) & (at <= length)
         at = at.clamp(0, length - 1)
-        low = taeda.floor(at).clamp(max=length - 1)
+        low = pointwise.floor(at).clamp(max=length - 1)
         share = at - low
-        places = low.to(taeda.int64)
+        places = low.to(int64)
         return [(places, (1 - share) * inside), ((places + 1).clamp(max=length - 1), share * inside)]
 
     parts = []
@@ -245,7 +250,7 @@ def _bilinear(picture: Tensor, y: Tensor, x: Tensor) -> Tensor:
         rows = picture.index_select(1, i) * row_weight.reshape(-1, 1).to(picture.dtype)
         for j, weight in corners(x, picture.shape[2]):
             parts.append(rows.index_select(2, j) * weight.to(picture.dtype))
-    return taeda.stack(parts)
+    return stack(parts)
 
 
 # ---- boxes -----------------------------------------------------------------------------------------------------------
@@ -267,7 +272,7 @@ def non_max_suppression(
         corners = _corners(boxes[image], center_point_box)
         for kind in range(scores.shape[1]):
             score = scores[image, kind]
-            order = taeda.argsort(score, descending=True, stable=True)
+            order = argsort(score, descending=True, stable=True)
             if score_threshold is not None:
                 order = order[score[order] > float(score_threshold)]
             count = 0
@@ -276,7 +281,7 @@ def non_max_suppression(
                 chosen.append([image, kind, int(best)])
                 count += 1
                 order = order[_overlap(corners[best], corners[order]) <= overlap]
-    return taeda.tensor(chosen, dtype=taeda.int64).reshape(-1, 3)
+    return tensor(chosen, dtype=int64).reshape(-1, 3)
 
 
 def _corners(boxes: Tensor, centred: int) -> Tensor:
@@ -284,14 +289,14 @@ def _corners(boxes: Tensor, centred: int) -> Tensor:
     a, b = boxes[:, :2], boxes[:, 2:]
     if centred:
         a, b = a - b / 2, a + b / 2
-    return taeda.cat([taeda.minimum(a, b), taeda.maximum(a, b)], 1)
+    return cat([minimum(a, b), maximum(a, b)], 1)
 
 
 def _overlap(box: Tensor, others: Tensor) -> Tensor:
     """The area that two boxes share over that of both."""
-    shared = (taeda.minimum(box[2:], others[:, 2:]) - taeda.maximum(box[:2], others[:, :2])).clamp(min=0).prod(1)
+    shared = (minimum(box[2:], others[:, 2:]) - maximum(box[:2], others[:, :2])).clamp(min=0).prod(1)
     both = (box[2:] - box[:2]).prod() + (others[:, 2:] - others[:, :2]).prod(1) - shared
-    return shared / taeda.where(both > 0, both, 1)
+    return shared / where(both > 0, both, 1)
 
 
 @op("ImageDecoder")
@@ -304,4 +309,4 @@ def image_decoder(data: Tensor, *, pixel_format: str = "RGB") -> Tensor:
     image = Image.open(io.BytesIO(data.numpy().tobytes()))
     pixels = np.array(image.convert("L" if pixel_format == "Grayscale" else "RGB"))
     pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
-    return taeda.from_numpy(pixels[:, :, ::-1].copy() if pixel_format == "BGR" else pixels)
+    return from_numpy(pixels[:, :, ::-1].copy() if pixel_format == "BGR" else pixels)

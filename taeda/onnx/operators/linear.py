@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import taeda
-from taeda import Tensor
 
+from ..._core import Tensor
 from ..table import op
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import taeda
 import taeda.nn.functional as F
-from taeda import Tensor
 
+from ..._core import Tensor, int64
 from ..table import op
 
 
@@ -13,7 +12,7 @@ from ..table import op
 def nll_loss(
     x: Tensor, target: Tensor, weight: Tensor | None = None, *, ignore_index: int | None = None, reduction: str = "mean"
 ) -> Tensor:
-    target = target.to(taeda.int64)
+    target = target.to(int64)
     return F.nll_loss(
         x, target, weight, ignore_index=-(2**31) if ignore_index is None else ignore_index, reduction=reduction
     )

@@ -6,10 +6,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import taeda
 import taeda.nn.functional as F
-from taeda import Tensor
 
+from ... import linalg
+from ..._core import Tensor, bool_
+from ...ops import reduction
+from ...ops.creation import arange, ones_like
+from ...ops.indexing import where
+from ...ops.powers import rsqrt, sqrt
+from ...ops.random import rand
 from ..table import op
 from ..values import DTYPES
 from .random import generator_of
@@ -17,8 +22,8 @@ from .random import generator_of
 
 # ---- softmax ---------------------------------------------------------------------------------------------------------
 def _hardmax(x: Tensor, dim: int) -> Tensor:
-    hot = taeda.arange(x.shape[dim]).reshape(-1, *[1] * (x.ndim - 1 - dim % x.ndim))
-    return (hot == taeda.argmax(x, dim, keepdim=True)).to(x.dtype)
+    hot = arange(x.shape[dim]).reshape(-1, *[1] * (x.ndim - 1 - dim % x.ndim))
+    return (hot == reduction.argmax(x, dim, keepdim=True)).to(x.dtype)
 
 
 def _of_rows(function: Callable) -> Callable:
@@ -60,7 +65,7 @@ def batch_normalization_1(
 ) -> Any:
     """Until opset 13 five outputs mean training; with ``spatial=0`` each element has its own statistics."""
     if not spatial:
-        return (x - mean) * taeda.rsqrt(var + epsilon) * scale + bias
+        return (x - mean) * rsqrt(var + epsilon) * scale + bias
     training = outputs > 1 and not is_test
     results = batch_normalization(x, scale, bias, mean, var, epsilon=epsilon, momentum=momentum, training_mode=training)
     return (*results, mean, var) if training else results
@@ -82,10 +87,10 @@ def batch_normalization(
     if not training_mode:
         if mean.requires_grad or var.requires_grad:
             mean, var, scale, bias = (v.reshape([-1] + [1] * (x.ndim - 2)) for v in (mean, var, scale, bias))
-            return (x - mean) * taeda.rsqrt(var + epsilon) * scale + bias
+            return (x - mean) * rsqrt(var + epsilon) * scale + bias
         return F.batch_norm(x, mean, var, scale, bias, False, 0.0, epsilon)
     dims = [dim for dim in range(x.ndim) if dim != 1]
-    now_var, now_mean = taeda.var_mean(x, dims, correction=0)
+    now_var, now_mean = reduction.var_mean(x, dims, correction=0)
     y = F.batch_norm(x, None, None, scale, bias, True, 0.0, epsilon)
     return y, mean * momentum + now_mean * (1 - momentum), var * momentum + now_var * (1 - momentum)
 
@@ -111,8 +116,8 @@ def layer_normalization(
     if outputs == 1 and scale.shape == sizes and (bias is None or bias.shape == sizes):
         return F.layer_norm(x, sizes, scale, bias, epsilon)
     wide = x.to(DTYPES[stash_type])
-    var, mean = taeda.var_mean(wide, list(range(axis % x.ndim, x.ndim)), correction=0, keepdim=True)
-    inverse = taeda.rsqrt(var + epsilon)
+    var, mean = reduction.var_mean(wide, list(range(axis % x.ndim, x.ndim)), correction=0, keepdim=True)
+    inverse = rsqrt(var + epsilon)
     y = ((wide - mean) * inverse).to(x.dtype) * scale
     return (y if bias is None else y + bias), mean, inverse
 
@@ -122,8 +127,8 @@ def rms_normalization(
     x: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Tensor:
     wide = x.to(DTYPES[stash_type])
-    square = taeda.mean(wide * wide, list(range(axis % x.ndim, x.ndim)), keepdim=True)
-    return (wide * taeda.rsqrt(square + epsilon)).to(x.dtype) * scale
+    square = reduction.mean(wide * wide, list(range(axis % x.ndim, x.ndim)), keepdim=True)
+    return (wide * rsqrt(square + epsilon)).to(x.dtype) * scale
 
 
 @op("GroupNormalization", 18)
@@ -142,15 +147,15 @@ def group_normalization(
 
 @op("MeanVarianceNormalization")
 def mean_variance_normalization(x: Tensor, *, axes: list[int] | None = None) -> Tensor:
-    var, mean = taeda.var_mean(x, axes or [0, 2, 3], correction=0, keepdim=True)
-    return (x - mean) / (taeda.sqrt(var) + 1e-9)
+    var, mean = reduction.var_mean(x, axes or [0, 2, 3], correction=0, keepdim=True)
+    return (x - mean) / (sqrt(var) + 1e-9)
 
 
 @op("LpNormalization")
 def lp_normalization(x: Tensor, *, axis: int = -1, p: int = 2) -> Tensor:
     """Rows of norm 0 stay 0."""
-    norm = taeda.linalg.vector_norm(x, p, axis, keepdim=True)
-    return x / taeda.where(norm == 0, 1, norm)
+    norm = linalg.vector_norm(x, p, axis, keepdim=True)
+    return x / where(norm == 0, 1, norm)
 
 
 @op("LRN")
@@ -165,7 +170,7 @@ def lrn(x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: 
 # ---- dropout ---------------------------------------------------------------------------------------------------------
 @op("Dropout", 1, outputs=True)
 def dropout_1(x: Tensor, *, outputs: int, ratio: float = 0.5, is_test: int = 1) -> Any:
-    return (x, taeda.ones_like(x, dtype=taeda.bool)) if outputs > 1 else x
+    return (x, ones_like(x, dtype=bool_)) if outputs > 1 else x
 
 
 @op("Dropout", 12)
@@ -174,6 +179,6 @@ def dropout(
 ) -> tuple[Tensor, Tensor]:
     rate = 0.5 if ratio is None else float(ratio)
     if training is None or not training or rate == 0:
-        return x, taeda.ones_like(x, dtype=taeda.bool)
-    kept = taeda.rand(x.shape, generator=generator_of(seed)) >= rate
-    return taeda.where(kept, x / (1 - rate), 0), kept
+        return x, ones_like(x, dtype=bool_)
+    kept = rand(x.shape, generator=generator_of(seed)) >= rate
+    return where(kept, x / (1 - rate), 0), kept

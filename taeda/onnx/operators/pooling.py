@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from math import inf
 from typing import Any
 
-import taeda
 import taeda.nn.functional as F
-from taeda import Tensor
 
+from ... import linalg
+from ..._core import Tensor
+from ...ops import pointwise
+from ...ops.creation import arange, zeros_like
+from ...ops.joining import stack
+from ...ops.reduction import amax, mean
+from ...ops.scatter import scatter
 from ..table import op
 from ..values import integers
 from .windows import Windows
@@ -48,7 +54,7 @@ def average_pool(
 @op("LpPool")
 def lp_pool(x: Tensor, *, kernel_shape: list[int], p: int = 2, **attributes: Any) -> Tensor:
     w = Windows.of(x, kernel_shape, **attributes)
-    return _window_sums(w.pad(taeda.abs(x) ** p), w) ** (1 / p)
+    return _window_sums(w.pad(pointwise.abs(x) ** p), w) ** (1 / p)
 
 
 @op("MaxPool", outputs=True)
@@ -56,12 +62,12 @@ def max_pool(x: Tensor, *, kernel_shape: list[int], outputs: int, storage_order:
     """The largest element of each window and, as the second output, its place in the whole of ``x``."""
     w = Windows.of(x, kernel_shape, **attributes)
     wide = x if x.is_floating_point() else x.float()
-    padded = w.pad(wide, -taeda.inf)
+    padded = w.pad(wide, -inf)
     function = _MAX[len(kernel_shape)]
     if outputs < 2:
         return function(padded, kernel_shape, w.strides, 0, w.dilations).to(x.dtype)
     largest, places = function(padded, kernel_shape, w.strides, 0, w.dilations, return_indices=True)
-    index, step = taeda.zeros_like(places), 1
+    index, step = zeros_like(places), 1
     dims = range(len(kernel_shape))[::-1]
     found = {}
     for dim in dims:  # places are in the padded image, by rows
@@ -69,7 +75,7 @@ def max_pool(x: Tensor, *, kernel_shape: list[int], outputs: int, storage_order:
         places = places // padded.shape[2 + dim]
     for dim in reversed(dims) if storage_order else dims:
         index, step = index + found[dim] * step, step * x.shape[2 + dim]
-    images = taeda.arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], *[1] * len(kernel_shape))
+    images = arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], *[1] * len(kernel_shape))
     return largest.to(x.dtype), index + images * step
 
 
@@ -88,7 +94,7 @@ def max_unpool(
     strides, pads = strides or [1] * n, pads or [0] * 2 * n
     sizes = [(x.shape[2 + i] - 1) * strides[i] + kernel_shape[i] - pads[i] - pads[n + i] for i in range(n)]
     flat = x.new_zeros(math.prod(x.shape[:2]) * math.prod(sizes))
-    result = taeda.scatter(flat, 0, places.reshape(-1), x.reshape(-1)).reshape(*x.shape[:2], *sizes)
+    result = scatter(flat, 0, places.reshape(-1), x.reshape(-1)).reshape(*x.shape[:2], *sizes)
     if output_shape is not None:
         for i, wanted in enumerate(integers(output_shape)[2:]):
             result = F.pad(result, [0, 0] * (n - 1 - i) + [0, wanted - sizes[i]])
@@ -101,17 +107,17 @@ def _over_image(x: Tensor) -> tuple[int, ...]:
 
 @op("GlobalAveragePool")
 def global_average_pool(x: Tensor) -> Tensor:
-    return taeda.mean(x, _over_image(x), keepdim=True)
+    return mean(x, _over_image(x), keepdim=True)
 
 
 @op("GlobalMaxPool")
 def global_max_pool(x: Tensor) -> Tensor:
-    return taeda.amax(x, _over_image(x), keepdim=True)
+    return amax(x, _over_image(x), keepdim=True)
 
 
 @op("GlobalLpPool")
 def global_lp_pool(x: Tensor, *, p: float = 2) -> Tensor:
-    return taeda.linalg.vector_norm(x, p, _over_image(x), keepdim=True)
+    return linalg.vector_norm(x, p, _over_image(x), keepdim=True)
 
 
 @op("MaxRoiPool")
@@ -125,8 +131,8 @@ def max_roi_pool(x: Tensor, rois: Tensor, *, pooled_shape: list[int], spatial_sc
         columns = _cells(x1, x2, pooled_shape[1], width)
         picture = x[int(image)]
         cells = [[_largest(picture[:, a:b, c:d]) for c, d in columns] for a, b in rows]
-        results.append(taeda.stack([taeda.stack(row, -1) for row in cells], -2))
-    return taeda.stack(results)
+        results.append(stack([stack(row, -1) for row in cells], -2))
+    return stack(results)
 
 
 def _cells(first: int, last: int, count: int, length: int) -> list[tuple[int, int]]:
@@ -137,4 +143,4 @@ def _cells(first: int, last: int, count: int, length: int) -> list[tuple[int, in
 
 
 def _largest(cell: Tensor) -> Tensor:
-    return taeda.amax(cell, (1, 2)) if cell.numel() else cell.new_zeros(cell.shape[0])
+    return amax(cell, (1, 2)) if cell.numel() else cell.new_zeros(cell.shape[0])

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor, int32, uint8
+from ...ops import pointwise
+from ...ops.extrema import clamp
+from ...ops.indexing import where
+from ...types import iinfo
 from ..table import op
 from ..values import DTYPES, FLOAT8, NARROW, code_of
 from .conversion import cast
@@ -34,7 +36,7 @@ def _widened(x: Any) -> Tensor | None:
         return None
     if isinstance(x, np.ndarray):
         return cast(x, to=1 if x.dtype.name.startswith("float") else 6)
-    return x.float() if x.dtype.itemsize == 1 and x.is_floating_point() else x.to(taeda.int32)
+    return x.float() if x.dtype.itemsize == 1 and x.is_floating_point() else x.to(int32)
 
 
 @op("QuantizeLinear")
@@ -56,9 +58,9 @@ def quantize_linear(
     ratio = x.to(dtype) / _spread(scale, x, axis, block_size).to(dtype)
     if code in FLOAT8 or NARROW.get(code, "").startswith("float"):
         return cast(ratio if zero is None else ratio + zero.to(dtype), to=code, saturate=saturate)
-    low, high = _NARROW_RANGES.get(code) or (taeda.iinfo(DTYPES[code]).min, taeda.iinfo(DTYPES[code]).max)
-    whole = taeda.round(ratio).double()
-    return cast(taeda.clamp(whole if zero is None else whole + zero, low, high).to(taeda.int32), to=code)
+    low, high = _NARROW_RANGES.get(code) or (iinfo(DTYPES[code]).min, iinfo(DTYPES[code]).max)
+    whole = pointwise.round(ratio).double()
+    return cast(clamp(whole if zero is None else whole + zero, low, high).to(int32), to=code)
 
 
 @op("DequantizeLinear")
@@ -76,10 +78,10 @@ def dequantize_linear(
 @op("DynamicQuantizeLinear")
 def dynamic_quantize_linear(x: Tensor) -> tuple[Tensor, ...]:
     """uint8 with the scale and zero point for the range of ``x`` and 0."""
-    low, high = taeda.clamp(x.min(), max=0), taeda.clamp(x.max(), min=0)
+    low, high = clamp(x.min(), max=0), clamp(x.max(), min=0)
     scale = (high - low) / 255
-    scale = taeda.where(scale == 0, 1, scale)  # nothing but zeros
-    zero = taeda.clamp(taeda.round(-low / scale), 0, 255).to(taeda.uint8)
+    scale = where(scale == 0, 1, scale)  # nothing but zeros
+    zero = clamp(pointwise.round(-low / scale), 0, 255).to(uint8)
     return quantize_linear(x, scale, zero), scale, zero
 
 
@@ -93,7 +95,7 @@ def _centred(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
 def matmul_integer(a: Tensor, b: Tensor, a_zero: Tensor | None = None, b_zero: Tensor | None = None) -> Tensor:
     if a_zero is not None and a_zero.ndim == 1 and a_zero.numel() > 1:
         a_zero = a_zero.unsqueeze(1)
-    return (_centred(a, a_zero, -2) @ _centred(b, b_zero, -1)).to(taeda.int32)
+    return (_centred(a, a_zero, -2) @ _centred(b, b_zero, -1)).to(int32)
 
 
 @op("QLinearMatMul")
@@ -117,7 +119,7 @@ def qlinear_matmul(
 def conv_integer(
     x: Tensor, weight: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None, **attributes: Any
 ) -> Tensor:
-    return conv(_centred(x, x_zero, 1), _centred(weight, w_zero, 0), **attributes).to(taeda.int32)
+    return conv(_centred(x, x_zero, 1), _centred(weight, w_zero, 0), **attributes).to(int32)
 
 
 @op("QLinearConv")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 import taeda
-from taeda import Tensor
 
+from ..._core import Tensor
 from ..table import op
 from ..values import DTYPES
 

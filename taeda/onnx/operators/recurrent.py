@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import taeda
 import taeda.nn.functional as F
-from taeda import Tensor
 
+from ..._core import Tensor, int64
+from ...ops.creation import arange
+from ...ops.elementary import sigmoid, tanh
+from ...ops.extrema import clamp
+from ...ops.indexing import where
+from ...ops.joining import stack
+from ...ops.scatter import gather
+from ...ops.shape import flip
 from ..table import op
 from .elementwise import softplus
 
 #: Activations by their names in lower case: (function of x, alpha and beta, default alpha, default beta).
 _ACTIVATIONS: dict[str, tuple[Callable[[Tensor, float, float], Tensor], float, float]] = {
     "relu": (lambda x, a, b: F.relu(x), 0, 0),
-    "tanh": (lambda x, a, b: taeda.tanh(x), 0, 0),
-    "sigmoid": (lambda x, a, b: taeda.sigmoid(x), 0, 0),
+    "tanh": (lambda x, a, b: tanh(x), 0, 0),
+    "sigmoid": (lambda x, a, b: sigmoid(x), 0, 0),
     "affine": (lambda x, a, b: a * x + b, 1, 0),
     "leakyrelu": (lambda x, a, b: F.leaky_relu(x, a), 0.01, 0),
-    "thresholdedrelu": (lambda x, a, b: taeda.where(x >= a, x, 0), 1, 0),
-    "scaledtanh": (lambda x, a, b: a * taeda.tanh(b * x), 1, 1),
-    "hardsigmoid": (lambda x, a, b: taeda.clamp(a * x + b, 0, 1), 0.2, 0.5),
+    "thresholdedrelu": (lambda x, a, b: where(x >= a, x, 0), 1, 0),
+    "scaledtanh": (lambda x, a, b: a * tanh(b * x), 1, 1),
+    "hardsigmoid": (lambda x, a, b: clamp(a * x + b, 0, 1), 0.2, 0.5),
     "elu": (lambda x, a, b: F.elu(x, a), 1, 0),
     "softsign": (lambda x, a, b: F.softsign(x), 0, 0),
     "softplus": (lambda x, a, b: softplus(x), 0, 0),
@@ -43,7 +49,7 @@ class Options(NamedTuple):
 
     def bounded(self, gates: Tensor) -> Tensor:
         """What goes into the activations of gates; onnxruntime leaves the cell of an LSTM alone, and so does this."""
-        return gates if self.clip is None else taeda.clamp(gates, -self.clip, self.clip)
+        return gates if self.clip is None else clamp(gates, -self.clip, self.clip)
 
 
 def _activations(names: list[str], alphas: list[float], betas: list[float]) -> Iterator[Callable[[Tensor], Tensor]]:
@@ -111,20 +117,20 @@ def _direction(
         output = new[0]
         if lengths is not None:
             active = (step < lengths).unsqueeze(1)
-            output = taeda.where(active, output, 0)
-            new = tuple(taeda.where(active, a, b) for a, b in zip(new, state, strict=True))
+            output = where(active, output, 0)
+            new = tuple(where(active, a, b) for a, b in zip(new, state, strict=True))
         state = new
         results.append(output)
-    return (taeda.stack(results) if results else x.new_zeros(0, *state[0].shape)), state
+    return (stack(results) if results else x.new_zeros(0, *state[0].shape)), state
 
 
 def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
     """The steps of each example in reverse, its padding in place."""
     if lengths is None:
-        return taeda.flip(x, [0])
-    steps = taeda.arange(x.shape[0]).unsqueeze(1)
-    places = taeda.where(steps < lengths, lengths - 1 - steps, steps)
-    return taeda.gather(x, 0, places.unsqueeze(-1).expand(x.shape))
+        return flip(x, [0])
+    steps = arange(x.shape[0]).unsqueeze(1)
+    places = where(steps < lengths, lengths - 1 - steps, steps)
+    return gather(x, 0, places.unsqueeze(-1).expand(x.shape))
 
 
 def _layer(
@@ -158,7 +164,7 @@ def _layer(
     names = activations or names * count
     functions = list(_activations(names, activation_alpha or [], activation_beta or []))
     each = len(functions) // count
-    lengths = None if lengths is None else lengths.to(taeda.int64)
+    lengths = None if lengths is None else lengths.to(int64)
     outputs, lasts = [], []
     for d in range(count):
         backward = direction == "reverse" or d == 1
@@ -169,8 +175,8 @@ def _layer(
         y, last = _direction(cell, steps, w[d], r[d], *own)
         outputs.append(_reversed(y, lengths) if backward else y)
         lasts.append(last)
-    y = taeda.stack(outputs, 1)
-    ends = tuple(taeda.stack(parts) for parts in zip(*lasts, strict=True))
+    y = stack(outputs, 1)
+    ends = tuple(stack(parts) for parts in zip(*lasts, strict=True))
     if layout:
         return y.permute(2, 0, 1, 3), *(end.transpose(0, 1) for end in ends)
     return y, *ends

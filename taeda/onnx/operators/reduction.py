@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
-from taeda import Tensor
 
+from ..._core import Tensor
 from ..table import op
 from ..values import integers
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor
+from ...ops.creation import arange
+from ...ops.exchange import tensor
+from ...ops.joining import cat, stack
 from ..table import op
 from ..values import integers
 
@@ -33,7 +34,7 @@ def sequence_empty(*, dtype: int = 1) -> list:
 
 @op("SequenceLength")
 def sequence_length(sequence: list) -> Tensor:
-    return taeda.tensor(len(sequence))
+    return tensor(len(sequence))
 
 
 @op("SequenceAt")
@@ -56,7 +57,7 @@ def sequence_insert(sequence: list, item: Any, position: Tensor | None = None) -
 @op("SplitToSequence")
 def split_to_sequence(x: Any, sizes: Tensor | None = None, *, axis: int = 0, keepdims: int = 1) -> list:
     if isinstance(x, np.ndarray):
-        places = split_to_sequence(taeda.arange(x.size).reshape(x.shape), sizes, axis=axis, keepdims=keepdims)
+        places = split_to_sequence(arange(x.size).reshape(x.shape), sizes, axis=axis, keepdims=keepdims)
         return [x.reshape(-1)[part.numpy()] for part in places]
     if sizes is None:
         return [part if keepdims else part.squeeze(axis) for part in x.split(1, axis)]
@@ -67,4 +68,4 @@ def split_to_sequence(x: Any, sizes: Tensor | None = None, *, axis: int = 0, kee
 def concat_from_sequence(sequence: list, *, axis: int, new_axis: int = 0) -> Any:
     if isinstance(sequence[0], np.ndarray):
         return np.stack(sequence, axis) if new_axis else np.concatenate(sequence, axis)
-    return taeda.stack(sequence, axis) if new_axis else taeda.cat(sequence, axis)
+    return stack(sequence, axis) if new_axis else cat(sequence, axis)

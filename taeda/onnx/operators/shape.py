@@ -10,8 +10,8 @@ import numpy as np
 
 import taeda
 import taeda.nn.functional as F
-from taeda import Tensor
 
+from ..._core import Tensor
 from ..table import op
 from ..values import DTYPES, integers
 

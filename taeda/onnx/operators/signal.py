@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import taeda
-from taeda import Tensor
-
+from ... import fft
+from ..._core import Tensor
+from ...ops.creation import arange
+from ...ops.elementary import log10
+from ...ops.exchange import tensor
+from ...ops.extrema import clamp
+from ...ops.indexing import where
+from ...ops.pointwise import floor
+from ...ops.views import view_as_complex, view_as_real
 from ..table import op
 from ..values import DTYPES
 
@@ -12,12 +18,12 @@ from ..values import DTYPES
 def _complex(x: Tensor) -> Tensor:
     if x.shape[-1] not in (1, 2):
         raise ValueError(f"expected a last dimension of 1 (real) or 2 (complex), got shape {list(x.shape)}")
-    return x[..., 0] if x.shape[-1] == 1 else taeda.view_as_complex(x.contiguous())
+    return x[..., 0] if x.shape[-1] == 1 else view_as_complex(x.contiguous())
 
 
 @op("DFT", 17)
 def dft_17(x: Tensor, length: Tensor | None = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0) -> Tensor:
-    return dft(x, length, taeda.tensor(axis), inverse=inverse, onesided=onesided)
+    return dft(x, length, tensor(axis), inverse=inverse, onesided=onesided)
 
 
 @op("DFT", 20)
@@ -29,11 +35,11 @@ def dft(
     n = None if length is None else int(length)
     signal = _complex(x.double() if x.shape[-1] == 1 else x)  # of real float32 numbers, what should be 0 would be 1e-6
     if onesided and inverse:
-        made = taeda.fft.irfft(signal, n, dim).unsqueeze(-1)
+        made = fft.irfft(signal, n, dim).unsqueeze(-1)
     elif onesided:
-        made = taeda.view_as_real(taeda.fft.rfft(signal, n, dim))
+        made = view_as_real(fft.rfft(signal, n, dim))
     else:
-        made = taeda.view_as_real((taeda.fft.ifft if inverse else taeda.fft.fft)(signal, n, dim))
+        made = view_as_real((fft.ifft if inverse else fft.fft)(signal, n, dim))
     return made.to(x.dtype)
 
 
@@ -48,7 +54,7 @@ def stft(
     frames = signal.unfold(1, size, int(step))
     frames = frames if window is None else frames * window
     one = onesided and not frames.is_complex()
-    return taeda.view_as_real((taeda.fft.rfft if one else taeda.fft.fft)(frames, size, -1))
+    return view_as_real((fft.rfft if one else fft.fft)(frames, size, -1))
 
 
 @op("MelWeightMatrix")
@@ -62,15 +68,15 @@ def mel_weight_matrix(
     bins, length = int(num_mel_bins), int(dft_length)
 
     def mel(hertz: Tensor) -> Tensor:
-        return 2595 * taeda.log10(1 + hertz.double() / 700)
+        return 2595 * log10(1 + hertz.double() / 700)
 
-    corners = taeda.arange(bins + 2).double() * ((mel(high) - mel(low)) / (bins + 2)) + mel(low)
+    corners = arange(bins + 2).double() * ((mel(high) - mel(low)) / (bins + 2)) + mel(low)
     hertz = 700 * (10 ** (corners / 2595) - 1)
-    places = taeda.floor((length + 1) * hertz / float(rate))
+    places = floor((length + 1) * hertz / float(rate))
     lower, centre, upper = places[:-2], places[1:-1], places[2:]
-    at = taeda.arange(length // 2 + 1).double().unsqueeze(1)
-    rising = taeda.where(centre == lower, (at == centre).double(), (at - lower) / taeda.clamp(centre - lower, min=1))
-    falling = (upper - at) / taeda.clamp(upper - centre, min=1)
-    weights = taeda.where((at >= lower) & (at <= centre), rising, 0.0)
-    weights = taeda.where((at > centre) & (at < upper), falling, weights)
+    at = arange(length // 2 + 1).double().unsqueeze(1)
+    rising = where(centre == lower, (at == centre).double(), (at - lower) / clamp(centre - lower, min=1))
+    falling = (upper - at) / clamp(upper - centre, min=1)
+    weights = where((at >= lower) & (at <= centre), rising, 0.0)
+    weights = where((at > centre) & (at < upper), falling, weights)
     return weights.to(DTYPES[output_datatype])

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-from taeda import Tensor
-
+from ..._core import Tensor, int64
+from ...ops.exchange import from_numpy, tensor
 from ..table import op
 
 
@@ -32,7 +31,7 @@ def string_split(x: np.ndarray, *, delimiter: str = "", maxsplit: int = -1) -> t
     parts = [text.split(delimiter or None, maxsplit) if text else [] for text in x.reshape(-1)]
     most = max(map(len, parts), default=0)
     rows = np.array([row + [""] * (most - len(row)) for row in parts], dtype=object)
-    counts = taeda.tensor([len(row) for row in parts], dtype=taeda.int64)
+    counts = tensor([len(row) for row in parts], dtype=int64)
     return rows.reshape(*x.shape, most), counts.reshape(x.shape)
 
 
@@ -57,7 +56,7 @@ def string_normalizer(
 def regex_full_match(x: np.ndarray, *, pattern: str) -> Tensor:
     """Python's regular expressions in place of RE2's, of which they have nearly all."""
     compiled = re.compile(pattern)
-    return taeda.from_numpy(_mapped(lambda text: compiled.fullmatch(text) is not None, x, bool))
+    return from_numpy(_mapped(lambda text: compiled.fullmatch(text) is not None, x, bool))
 
 
 @op("TfIdfVectorizer")
@@ -94,5 +93,5 @@ def tf_idf_vectorizer(
         factors = np.ones(counts.shape[1], dtype=np.float32)
         factors[ngram_indexes] = weights if weights is not None else 1
         counts = (np.minimum(counts, 1) if mode == "IDF" else counts) * factors
-    result = taeda.from_numpy(counts)
+    result = from_numpy(counts)
     return result if x.ndim == 2 else result[0]

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ... import autograd
+from ..._core import Tensor
+from ...autograd import enable_grad
+from ...ops.creation import zeros_like
+from ...ops.powers import sqrt
 from ..table import TRAINING, op
 
 
 @op("Gradient", domain=TRAINING)
 def gradient(*inputs: Tensor, xs: list[str], y: str, body: Callable, zs: list[str] | None = None) -> tuple[Tensor, ...]:
     """The derivatives of ``y``, which ``body`` computes from the inputs, by the first of them."""
-    with taeda.enable_grad():
+    with enable_grad():
         variables = [x if x.requires_grad else x.detach().requires_grad_() for x in inputs[: len(xs)]]
         (result,) = body(*variables, *inputs[len(xs) :])
-        found = taeda.autograd.grad(result.sum(), variables, allow_unused=True)
-    return tuple(taeda.zeros_like(x) if g is None else g for x, g in zip(variables, found, strict=True))
+        found = autograd.grad(result.sum(), variables, allow_unused=True)
+    return tuple(zeros_like(x) if g is None else g for x, g in zip(variables, found, strict=True))
 
 
 def _each(inputs: tuple[Tensor, ...], count: int, update: Callable) -> tuple[Tensor, ...]:
@@ -40,7 +42,7 @@ def adagrad(
     def update(x: Tensor, g: Tensor, h: Tensor) -> tuple[Tensor, ...]:
         g = norm_coefficient * x + g
         h = h + g * g
-        return x - rate / (1 + step * decay_factor) * g / (taeda.sqrt(h) + epsilon), h
+        return x - rate / (1 + step * decay_factor) * g / (sqrt(h) + epsilon), h
 
     return _each(inputs, 3, update)
 
@@ -62,7 +64,7 @@ def adam(
     def update(x: Tensor, g: Tensor, v: Tensor, h: Tensor) -> tuple[Tensor, ...]:
         g = norm_coefficient * x + g
         v, h = alpha * v + (1 - alpha) * g, beta * h + (1 - beta) * g * g
-        return (1 - norm_coefficient_post) * (x - adjusted * v / (taeda.sqrt(h) + epsilon)), v, h
+        return (1 - norm_coefficient_post) * (x - adjusted * v / (sqrt(h) + epsilon)), v, h
 
     return _each(inputs, 4, update)
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import taeda
-from taeda import Tensor
 
+from ..._core import Tensor
 from ..table import ML, op
 from .ml import classified, labelled, post_transform
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import taeda.nn.functional as F
-from taeda import Tensor
+
+from ..._core import Tensor
 
 
 class Windows(NamedTuple):

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-import taeda
-
+from ..._core import bool_, float32
 from ..writer import Unsupported, Value, Writer, is_static
 from .shape import static_size
 from .table import translates
@@ -29,7 +28,7 @@ def scaled_dot_product_attention(
     scores = g.MatMul(g.Mul(query, factor), g.transpose(key, swapped))
     if is_causal:
         scores = g.Where(_causal(g, query, key), scores, g.constant(-math.inf, query.dtype), dtype=query.dtype)
-    if attn_mask is not None and attn_mask.dtype is taeda.bool:
+    if attn_mask is not None and attn_mask.dtype is bool_:
         scores = g.Where(attn_mask, scores, g.constant(-math.inf, query.dtype), dtype=query.dtype)
     elif attn_mask is not None:
         scores = g.Add(scores, g.cast(attn_mask, query.dtype))
@@ -37,7 +36,7 @@ def scaled_dot_product_attention(
     if attn_mask is not None or is_causal:  # rows without any element to attend to are 0
         weights = g.Where(g.IsNaN(weights), g.constant(0.0, query.dtype), weights, dtype=query.dtype)
     if dropout_p:
-        weights = g.Dropout(weights, g.constant(float(dropout_p), taeda.float32), g.constant(True), outputs=2)[0]
+        weights = g.Dropout(weights, g.constant(float(dropout_p), float32), g.constant(True), outputs=2)[0]
     return g.MatMul(weights, value)
 
 

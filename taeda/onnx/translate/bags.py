@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-
+from ..._core import int64
 from ..writer import Unsupported, Value, Writer
 from .shape import static_size
 from .table import translates
@@ -25,11 +24,11 @@ def embedding_bag(
     """Bags of a line of places, each from its offset to the next: a table says which place is in which bag."""
     starts = g.slice(offsets, [0], [-1], [0]) if include_last_offset else offsets
     line = g.Range(g.constant(0), g.Squeeze(g.Shape(indices), [0]), g.constant(1))
-    ends = g.Concat(g.slice(g.cast(starts, taeda.int64), [1], [_FAR], [0]), g.Shape(indices), axis=0)
-    after = g.GreaterOrEqual(line, g.Unsqueeze(g.cast(starts, taeda.int64), [-1]))
+    ends = g.Concat(g.slice(g.cast(starts, int64), [1], [_FAR], [0]), g.Shape(indices), axis=0)
+    after = g.GreaterOrEqual(line, g.Unsqueeze(g.cast(starts, int64), [-1]))
     inside = g.And(after, g.Less(line, g.Unsqueeze(ends, [-1])))  # (bags, places)
     if padding_idx is not None:
-        inside = g.And(inside, g.Not(g.Equal(g.cast(indices, taeda.int64), padding_idx % int(weight.shape[0]))))
+        inside = g.And(inside, g.Not(g.Equal(g.cast(indices, int64), padding_idx % int(weight.shape[0]))))
     return (bagged(g, weight, indices, inside, mode, per_sample_weights), None, None, None)
 
 

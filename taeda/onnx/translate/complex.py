@@ -7,18 +7,17 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import taeda
-from taeda import Tensor
 from taeda.export._functions import table as known_functions
 from taeda.fx.node import map_aggregate
 
+from ..._core import Tensor, bool_, complex32, complex64, complex128, float16, float32, float64, get_default_dtype
 from ..writer import Unsupported, Value, Writer
 from .elementwise import atan2, floating
 from .linear import matmul
 from .table import TRANSLATORS
 
 #: The dtype of the parts of a complex dtype.
-PARTS = {taeda.complex64: taeda.float32, taeda.complex128: taeda.float64, taeda.complex32: taeda.float16}
+PARTS = {complex64: float32, complex128: float64, complex32: float16}
 #: Ops of which each part's result follows from the same part alone.
 _APART = (
     "reshape Tensor.view view_alias clone identity Tensor.contiguous detach permute squeeze unsqueeze expand "
@@ -158,7 +157,7 @@ def _part(g: Writer, x: Any, place: int, numbers: bool = False) -> Any:
         return x[place]
     if isinstance(x, complex):
         return (x.real, x.imag)[place]
-    if isinstance(x, Value) and not x.is_size and x.dtype is not taeda.bool and place:
+    if isinstance(x, Value) and not x.is_size and x.dtype is not bool_ and place:
         return g.Mul(floating(g, x), 0.0, shape=x.shape)
     return 0.0 if numbers and place and isinstance(x, (int, float)) else x
 
@@ -170,7 +169,7 @@ def pair(g: Writer, x: Any, like: Any = None) -> Pair:
     if isinstance(x, Value):
         x = floating(g, g.scalar(x))
         return Pair(x, g.Mul(x, 0.0, shape=x.shape))
-    dtype = like.real.dtype if isinstance(like, Pair) else taeda.get_default_dtype()
+    dtype = like.real.dtype if isinstance(like, Pair) else get_default_dtype()
     number = complex(x)
     return Pair(g.constant(number.real, dtype), g.constant(number.imag, dtype))
 
@@ -346,7 +345,7 @@ def _transform(g: Writer, x: Any, dim: int, forward: bool, onesided: bool = Fals
 
 def _product(g: Writer, *factors: Any) -> Any:
     """A product of numbers, some of which may be sizes that are not fixed: then a float64 value."""
-    values = [g.cast(x, taeda.float64) for x in factors if isinstance(x, Value)]
+    values = [g.cast(x, float64) for x in factors if isinstance(x, Value)]
     known = math.prod(x for x in factors if not isinstance(x, Value))
     return functools.reduce(lambda a, b: g.Mul(a, b, shape=()), values, float(known)) if values else known
 

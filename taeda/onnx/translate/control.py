@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-
+from ..._core import bool_, int64
 from ..writer import Value, Writer
 from .table import translates
 
 
 def _flag(g: Writer, x: Value) -> Value:
-    x = g.cast(x, taeda.bool)
+    x = g.cast(x, bool_)
     return x if x.rank == 0 else g.Reshape(x, g.constant(np.zeros(0, np.int64)))
 
 
@@ -38,7 +37,7 @@ def cond(g: Writer, pred: Value, true_graph: Any, false_graph: Any, operands: Se
 @translates("step.while_loop")
 def while_loop(g: Writer, cond_graph: Any, body_graph: Any, carried: Sequence, additional: Sequence) -> tuple:
     inner = Writer(g.opset, g)
-    count, before = Value(g.name("i"), taeda.int64, ()), Value(g.name("go_on"), taeda.bool, ())
+    count, before = Value(g.name("i"), int64, ()), Value(g.name("go_on"), bool_, ())
     states = [Value(g.name("carried"), x.dtype, x.shape) for x in carried]
     body = g.root.run(inner, body_graph, [*states, *additional])
     test = g.root.run(inner, cond_graph, [*body, *additional])[0]

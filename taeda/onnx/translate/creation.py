@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-
+from ..._core import bool_, float32, float64, int32, int64
+from ...ops import creation
 from ..writer import CODES, Unsupported, Value, Writer, is_static
 from .shape import flat
 from .table import translates
@@ -20,9 +20,7 @@ def filled(g: Writer, sizes: Any, value: Any, dtype: Any) -> Value:
         return g.Expand(g.cast(value, dtype), shape)
     from onnx import helper, numpy_helper
 
-    array = np.array([value]).astype(
-        "float64" if dtype.is_floating_point else "bool" if dtype is taeda.bool else "int64"
-    )
+    array = np.array([value]).astype("float64" if dtype.is_floating_point else "bool" if dtype is bool_ else "int64")
     proto = numpy_helper.from_array(array)
     if proto.data_type != CODES[dtype]:
         proto = helper.make_tensor("value", CODES[dtype], [1], array.tolist())
@@ -75,10 +73,10 @@ def arange(g: Writer, *args: Any, **options: Any) -> Value:
     if is_static(g.result.shape) and not any(isinstance(x, Value) for x in (start, end, step)):
         count = int(g.result.shape[0])
         if not dtype.is_floating_point:
-            return g.constant(taeda.arange(start, end, step, dtype=dtype))
+            return g.constant(creation.arange(start, end, step, dtype=dtype))
         line = g.cast(g.Range(g.constant(0), g.constant(count), g.constant(1)), dtype)
         return g.Add(g.Mul(line, step), g.constant(start, dtype))
-    kind = dtype if dtype in (taeda.float32, taeda.float64, taeda.int32, taeda.int64) else taeda.int64
+    kind = dtype if dtype in (float32, float64, int32, int64) else int64
     return g.Range(*(g.cast(x, kind) for x in (start, end, step)))
 
 
@@ -96,16 +94,16 @@ def linspace(g: Writer, start: Any, end: Any, steps: int, **options: Any) -> Val
     dtype = g.result.dtype
     _fixed("linspace", steps)
     if isinstance(start, Value) or isinstance(end, Value):
-        line = g.constant(np.linspace(0.0, 1.0, steps), taeda.float64)
-        a, b = g.cast(start, taeda.float64), g.cast(end, taeda.float64)
+        line = g.constant(np.linspace(0.0, 1.0, steps), float64)
+        a, b = g.cast(start, float64), g.cast(end, float64)
         return g.cast(g.Add(a, g.Mul(line, g.Sub(b, a))), dtype)
-    return g.constant(taeda.linspace(start, end, steps, dtype=dtype))
+    return g.constant(creation.linspace(start, end, steps, dtype=dtype))
 
 
 @translates("logspace")
 def logspace(g: Writer, start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Value:
-    exponents = g.cast(linspace(g, start, end, steps), taeda.float64)
-    return g.cast(g.Pow(g.constant(float(base), taeda.float64), exponents), g.result.dtype)
+    exponents = g.cast(linspace(g, start, end, steps), float64)
+    return g.cast(g.Pow(g.constant(float(base), float64), exponents), g.result.dtype)
 
 
 @translates("eye")

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import taeda
-
+from ..._core import bool_, float64, int8, int16, int32, int64, uint8, uint16
 from ..writer import Value, Writer
 from .table import translates
 
@@ -18,7 +17,7 @@ _FLOATING = {
     "acosh": "Acosh", "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf",
     "nn.functional.softsign": "Softsign", "hardswish": "HardSwish",
 }  # fmt: skip
-_NARROW = (taeda.bool, taeda.int8, taeda.uint8, taeda.int16, taeda.uint16)
+_NARROW = (bool_, int8, uint8, int16, uint16)
 
 
 def floating(g: Writer, x: Any) -> Value:
@@ -30,7 +29,7 @@ def wide(g: Writer, *xs: Any) -> list[Value]:
     """Values and numbers as values of a dtype that ONNX's arithmetic is done in."""
     dtype = g.common(*xs)
     if dtype in _NARROW:
-        dtype = taeda.int32
+        dtype = int32
     return [g.cast(x, dtype) for x in xs]
 
 
@@ -63,8 +62,8 @@ for _name, _kind in {
 @translates("add")
 def add(g: Writer, input: Any, other: Any, *, alpha: Any = 1) -> Value:
     a, b = wide(g, input, other)
-    if g.common(input, other) is taeda.bool:
-        return g.cast(g.Add(a, b), taeda.bool)
+    if g.common(input, other) is bool_:
+        return g.cast(g.Add(a, b), bool_)
     return g.Add(a, b if alpha == 1 else g.Mul(b, g.cast(alpha, b.dtype)))
 
 
@@ -283,13 +282,13 @@ def gcd(g: Writer, input: Any, other: Any) -> Value:
     a, b = wide(g, input, other)
     a, b = g.Add(a, g.Mul(b, 0)), g.Add(b, g.Mul(a, 0))  # broadcast
     inner = Writer(g.opset, g)
-    count, before = Value(g.name("i"), taeda.int64, ()), Value(g.name("go_on"), taeda.bool, ())
+    count, before = Value(g.name("i"), int64, ()), Value(g.name("go_on"), bool_, ())
     states = [Value(g.name("carried"), x.dtype) for x in (a, b)]
     ended = inner.Equal(states[1], 0)
     rest = inner.Mod(states[0], inner.Where(ended, inner.constant(1, a.dtype), states[1], dtype=a.dtype))
     first = inner.Where(ended, states[0], states[1], dtype=a.dtype)
     second = inner.Where(ended, inner.constant(0, a.dtype), rest, dtype=a.dtype)
-    go_on = inner.Cast(inner.reduce("ReduceMax", inner.Abs(second)), to=9, dtype=taeda.bool)
+    go_on = inner.Cast(inner.reduce("ReduceMax", inner.Abs(second)), to=9, dtype=bool_)
     body = inner.graph(g.name("body"), [count, before, *states], [go_on, first, second])
     return g.Loop(None, g.constant(True), g.Abs(a), g.Abs(b), body=body, outputs=2, dtype=a.dtype)[0]
 
@@ -303,7 +302,7 @@ def lcm(g: Writer, input: Any, other: Any) -> Value:
 @translates("frexp")
 def frexp(g: Writer, input: Value) -> tuple:
     """The exponent by the logarithm, which may be one off; powers of two in two factors, as one may overflow."""
-    x = g.cast(input, taeda.float64)
+    x = g.cast(input, float64)
     plain = g.Or(g.Or(g.IsNaN(x), g.IsInf(x)), g.Equal(x, 0.0))
     safe = g.Where(plain, g.constant(1.0, x.dtype), x, dtype=x.dtype)
     exponent = g.Add(g.Floor(g.Mul(g.Log(g.Abs(safe)), 1 / math.log(2))), 1.0)

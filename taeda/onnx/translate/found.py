@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import taeda
-
+from ..._core import bool_, float32, float64, int64
 from ..writer import Value, Writer
 from .indexing import scattered
 from .table import translates
@@ -17,8 +16,8 @@ from .table import translates
 def item(g: Writer, x: Value) -> Value:
     """The element of a tensor as a number: an int64, float64 or bool tensor of one element."""
     dtype = x.dtype
-    if dtype is not taeda.bool:
-        dtype = taeda.float64 if dtype.is_floating_point else taeda.int64
+    if dtype is not bool_:
+        dtype = float64 if dtype.is_floating_point else int64
     made = g.cast(g.Reshape(x, [1], shape=(1,)), dtype)
     made.is_size = True
     return made
@@ -26,7 +25,7 @@ def item(g: Writer, x: Value) -> Value:
 
 @translates("nonzero argwhere")
 def nonzero(g: Writer, input: Value, *, as_tuple: bool = False, out: Any = None) -> Any:
-    flags = g.cast(input, taeda.bool)
+    flags = g.cast(input, bool_)
     places = g.NonZero(flags if input.rank else g.Reshape(flags, [1]))
     if not as_tuple:
         places = g.Transpose(places, perm=[1, 0])
@@ -36,7 +35,7 @@ def nonzero(g: Writer, input: Value, *, as_tuple: bool = False, out: Any = None)
 
 @translates("masked_select")
 def masked_select(g: Writer, input: Value, mask: Value) -> Value:
-    mask = g.cast(mask, taeda.bool)
+    mask = g.cast(mask, bool_)
     whole = g.Where(mask, input, input, dtype=input.dtype)  # both broadcast
     mask = g.Expand(mask, g.Shape(whole))
     return g.Compress(g.Reshape(whole, [-1]), g.Reshape(mask, [-1]))
@@ -47,9 +46,9 @@ def masked_select(g: Writer, input: Value, mask: Value) -> Value:
 
 def _plain(g: Writer, x: Value) -> Value:
     """``x`` in a dtype that runtimes have ``Unique`` and comparisons for."""
-    if x.dtype in (taeda.float32, taeda.float64, taeda.int64):
+    if x.dtype in (float32, float64, int64):
         return x
-    return g.cast(x, taeda.float32 if x.dtype.is_floating_point else taeda.int64)
+    return g.cast(x, float32 if x.dtype.is_floating_point else int64)
 
 
 def _chosen(made: Sequence, inverse: bool, counts: bool) -> Any:
@@ -65,7 +64,7 @@ def unique(
     x = _plain(g, input)
     values, _, inverse, counts = g.Unique(x, axis=dim, sorted=1, outputs=4)
     for made in (inverse, counts):
-        made.dtype = taeda.int64
+        made.dtype = int64
     if dim is None:
         inverse = g.Reshape(inverse, g.sizes_of(input))
     return _chosen((values, inverse, counts), return_inverse, return_counts)
@@ -82,12 +81,12 @@ def unique_consecutive(
     changed.shape = x.shape
     others = [d for d in range(x.rank) if d != axis]
     if others:
-        whole = g.cast(changed, taeda.int64)
-        changed = g.cast(g.reduce("ReduceMax", whole, others), taeda.bool)
+        whole = g.cast(changed, int64)
+        changed = g.cast(g.reduce("ReduceMax", whole, others), bool_)
     first = g.slice(g.Shape(x), [axis], [axis + 1], [0])  # one, or none where there is nothing
     starts = g.Concat(filled_with(g, g.Min(first, g.constant([1])), True), changed, axis=0)
     values = g.Compress(x, starts, axis=axis)
-    inverse = g.Sub(g.CumSum(g.cast(starts, taeda.int64), g.constant(0)), 1)
+    inverse = g.Sub(g.CumSum(g.cast(starts, int64), g.constant(0)), 1)
     if dim is None:
         inverse = g.Reshape(inverse, g.sizes_of(input))
     places = g.Squeeze(g.NonZero(starts), [0])
@@ -112,7 +111,7 @@ def filled_with(g: Writer, sizes: Value, value: Any) -> Value:
 
 @translates("bincount")
 def bincount(g: Writer, input: Value, weights: Any = None, minlength: int = 0) -> Value:
-    x = g.cast(input, taeda.int64)
+    x = g.cast(input, int64)
     least = g.Concat(x, g.constant([int(minlength) - 1]), axis=0)
     size = g.Add(g.reduce("ReduceMax", least, [0], keepdim=True), 1)
     dtype = g.result.dtype
@@ -124,7 +123,7 @@ def bincount(g: Writer, input: Value, weights: Any = None, minlength: int = 0) -
 
 def repeated_by(g: Writer, input: Value | None, repeats: Value, dim: Any) -> Value:
     """``repeat_interleave`` by a tensor of numbers; the places alone where there is no input."""
-    many = g.cast(repeats, taeda.int64)
+    many = g.cast(repeats, int64)
     if input is not None:
         x = g.Reshape(input, [-1], shape=(None,)) if dim is None else input
         axis = 0 if dim is None else dim % x.rank

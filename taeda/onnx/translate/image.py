@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._core import float32, float64
+from ...ops.creation import arange
 from ..operators.image import coordinates, nearest_places
 from ..writer import Unsupported, Value, Writer, is_static
 from .pooling import _adaptive_avg
@@ -43,9 +45,7 @@ def interpolate(
             return input
     if size is None and not recompute_scale_factor:
         factors = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * count
-        import taeda
-
-        scales = g.constant([1.0, 1.0, *map(float, factors)], taeda.float32)
+        scales = g.constant([1.0, 1.0, *map(float, factors)], float32)
         return g.Resize(input, None, scales, **options)
     if is_static(g.result.shape[2:]):
         wanted: list[Any] = [int(n) for n in g.result.shape[2:]]
@@ -65,14 +65,13 @@ def _places(
     PyTorch multiplies by the inverse of the scale, onnxruntime divides by it: where a coordinate is close to a whole
     number or a half, they round to two elements.
     """
-    import taeda
     import taeda.nn.functional as F
 
     found, same = [], True
     for i, (length, wanted) in enumerate(zip(input.shape[2:], g.result.shape[2:], strict=True)):
         factor = scale_factor[i] if isinstance(scale_factor, (tuple, list)) else scale_factor
         given = {"size": int(wanted)} if size is not None else {"scale_factor": factor}
-        row = taeda.arange(int(length), dtype=taeda.float64).reshape(1, 1, -1)
+        row = arange(int(length), dtype=float64).reshape(1, 1, -1)
         index = [int(v) for v in F.interpolate(row, mode=mode, recompute_scale_factor=recompute, **given).flatten()]
         by_sizes = size is not None or recompute
         at = coordinates(

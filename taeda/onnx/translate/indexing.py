@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-
+from ..._core import bool_, float32, int8, int16, int32, int64, uint8
+from ...ops import exchange
+from ...ops.creation import zeros
+from ...types import iinfo
 from ..writer import Unsupported, Value, Writer, is_static
 from .shape import diagonal as diagonal_of
 from .shape import static_size
@@ -24,7 +26,7 @@ def getitem(g: Writer, x: Any, index: Any) -> Any:
         return x[index]
     items = list(index) if isinstance(index, tuple) else [index]
     if any(isinstance(i, (list, np.ndarray)) for i in items):
-        items = [g.constant(taeda.tensor(i)) if isinstance(i, (list, np.ndarray)) else i for i in items]
+        items = [g.constant(exchange.tensor(i)) if isinstance(i, (list, np.ndarray)) else i for i in items]
     items = [part for i in items for part in _expanded(g, i)]
     tensors = [isinstance(i, Value) and not i.is_size for i in items]
     rank = sum(i is not None and i is not Ellipsis for i in items)
@@ -82,7 +84,7 @@ def _basic(g: Writer, x: Value, items: list) -> tuple[Value, list]:
 
 def _after(g: Writer, place: Any) -> Any:
     if isinstance(place, Value):
-        made = g.Where(g.Equal(place, -1), g.constant(_FAR), g.Add(place, 1), dtype=taeda.int64)
+        made = g.Where(g.Equal(place, -1), g.constant(_FAR), g.Add(place, 1), dtype=int64)
         made.is_size = True
         return made
     return _FAR if place == -1 else place + 1
@@ -110,11 +112,11 @@ def index_by(g: Writer, x: Value, indices: Sequence) -> Value:
 
 
 def _places(g: Writer, index: Value) -> Value:
-    return g.cast(index, taeda.int64)
+    return g.cast(index, int64)
 
 
 def _is_mask(x: Any) -> bool:
-    return isinstance(x, Value) and not x.is_size and x.dtype in (taeda.bool, taeda.uint8)
+    return isinstance(x, Value) and not x.is_size and x.dtype in (bool_, uint8)
 
 
 def _expanded(g: Writer, index: Any) -> list:
@@ -123,7 +125,7 @@ def _expanded(g: Writer, index: Any) -> list:
         return [index]
     if not index.rank:
         raise Unsupported("an index by a truth value; use where")
-    places = g.NonZero(g.cast(index, taeda.bool))
+    places = g.NonZero(g.cast(index, bool_))
     return [g.Gather(places, g.constant(i), axis=0, shape=(None,)) for i in range(index.rank)]
 
 
@@ -169,7 +171,7 @@ def index_put(g: Writer, input: Value, indices: Sequence, values: Value, accumul
 
 def _put_mask(g: Writer, x: Value, mask: Value, values: Value, accumulate: bool) -> Value:
     """One number written where the mask, of the first dimensions, is true."""
-    mask = g.cast(g.unsqueeze(mask, list(range(mask.rank, x.rank))), taeda.bool)
+    mask = g.cast(g.unsqueeze(mask, list(range(mask.rank, x.rank))), bool_)
     value = g.cast(g.reshape(values, ()), x.dtype)
     return g.Where(mask, g.Add(x, value) if accumulate else value, x, dtype=x.dtype)
 
@@ -195,11 +197,11 @@ def gather(g: Writer, input: Value, dim: int, index: Value, *, sparse_grad: bool
     if not input.rank or not index.rank:
         line = input if input.rank else g.unsqueeze(input, [0])
         places = index if index.rank else g.unsqueeze(index, [0])
-        made = g.GatherElements(line, g.cast(places, taeda.int64), axis=0)
+        made = g.GatherElements(line, g.cast(places, int64), axis=0)
         return made if index.rank else g.Squeeze(made, [0])
     if is_static(index.shape) and 0 in tuple(map(int, index.shape)):
         return g.Expand(g.constant(0, input.dtype), g.ints(index.shape))
-    return g.GatherElements(_cut(g, input, index.shape, dim), g.cast(index, taeda.int64), axis=dim)
+    return g.GatherElements(_cut(g, input, index.shape, dim), g.cast(index, int64), axis=dim)
 
 
 @translates("take_along_dim")
@@ -208,7 +210,7 @@ def take_along_dim(g: Writer, input: Value, indices: Value, dim: int | None = No
         return g.GatherElements(g.Reshape(input, [-1]), g.Reshape(indices, [-1]), axis=0)
     at = dim % input.rank
     one = g.slice(input, [0], [1], [at]), g.slice(indices, [0], [1], [at])
-    shape = g.Shape(g.Add(*(g.Mul(g.cast(x, taeda.float32), 0.0) for x in one)))
+    shape = g.Shape(g.Add(*(g.Mul(g.cast(x, float32), 0.0) for x in one)))
     before, after = g.slice(shape, [0], [at], [0]), g.slice(shape, [at + 1], [_FAR], [0])
     x, places = (
         g.Expand(v, g.Concat(before, g.Shape(v, start=at, end=at + 1), after, axis=0)) for v in (input, indices)
@@ -242,13 +244,13 @@ def scattered(g: Writer, x: Value, dim: int, index: Value, src: Any, reduction: 
         src = g.Expand(g.cast(src, x.dtype), g.sizes_of(index))
     else:
         src = g.unsqueeze(src, [0]) if not src.rank else _cut(g, src, index.shape)
-    given = (g.cast(x, taeda.int32), g.cast(src, taeda.int32)) if _is_small(x, reduction) else (x, src)
-    made = g.ScatterElements(given[0], g.cast(index, taeda.int64), given[1], axis=dim, reduction=reduction)
+    given = (g.cast(x, int32), g.cast(src, int32)) if _is_small(x, reduction) else (x, src)
+    made = g.ScatterElements(given[0], g.cast(index, int64), given[1], axis=dim, reduction=reduction)
     return g.Squeeze(made, [0]) if flat else made
 
 
 def _is_small(x: Value, reduction: str | None) -> bool:
-    return reduction is not None and x.dtype in (taeda.bool, taeda.int8, taeda.uint8, taeda.int16)
+    return reduction is not None and x.dtype in (bool_, int8, uint8, int16)
 
 
 @translates("scatter")
@@ -276,14 +278,14 @@ def scatter_reduce(
     if not include_self:
         neutral = _NEUTRAL[reduce]
         if math.isinf(neutral) and not x.dtype.is_floating_point:
-            info = taeda.iinfo(x.dtype)
+            info = iinfo(x.dtype)
             neutral = info.min if neutral < 0 else info.max
         x = scattered(g, x, dim, index, neutral)
         x.shape = input.shape
     made = scattered(g, x, dim, index, src, kind)
     if reduce != "mean":
         return made
-    ones = g.Expand(g.constant(1, taeda.int64), g.sizes_of(input))
+    ones = g.Expand(g.constant(1, int64), g.sizes_of(input))
     ones.shape = input.shape
     base = ones if include_self else scattered(g, ones, dim, index, 0)
     base.shape = input.shape
@@ -347,7 +349,7 @@ def one_hot(g: Writer, tensor: Value, num_classes: int = -1) -> Value:
     if num_classes < 0:
         raise Unsupported("one_hot without num_classes, whose result's size depends on values; pass num_classes")
     classes = g.constant(np.arange(num_classes))
-    return g.cast(g.Equal(g.unsqueeze(g.cast(tensor, taeda.int64), [-1]), classes), taeda.int64)
+    return g.cast(g.Equal(g.unsqueeze(g.cast(tensor, int64), [-1]), classes), int64)
 
 
 @translates("diag_embed")
@@ -357,7 +359,7 @@ def diag_embed(g: Writer, input: Value, offset: int = 0, dim1: int = -2, dim2: i
     if not is_static(g.result.shape):
         raise Unsupported("diag_embed of sizes that are not fixed")
     mask = np.eye(size, k=offset, dtype=bool)
-    wide = g.constant(np.pad(np.arange(n), (max(offset, 0), max(-offset, 0))), taeda.int64)  # the element of a column
+    wide = g.constant(np.pad(np.arange(n), (max(offset, 0), max(-offset, 0))), int64)  # the element of a column
     columns = g.Gather(input, wide, axis=-1)
     made = g.Where(g.constant(mask), g.Unsqueeze(columns, [-2]), g.constant(0, input.dtype), dtype=input.dtype)
     made.shape = [*input.shape[:-1], size, size]
@@ -382,6 +384,6 @@ def nonzero(g: Writer, input: Value, *, as_tuple: bool = False) -> Value:
 def nonzero_static(g: Writer, input: Value, *, size: int, fill_value: int = -1) -> Value:
     """The first rows, and as many more as there may be missing."""
     if not input.rank:
-        return g.constant(taeda.zeros(size, 0, dtype=taeda.int64))
+        return g.constant(zeros(size, 0, dtype=int64))
     rest = g.Expand(fill_value, [size, input.rank])
     return g.slice(g.Concat(nonzero(g, input), rest, axis=0), [0], [size], [0])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-
+from ..._core import int32
 from ..writer import Value, Writer
 from .elementwise import wide
 from .table import translates
@@ -86,4 +85,4 @@ def euclidean(g: Writer, x1: Value, x2: Value) -> Value:
 
 @translates("_int_mm")
 def int_mm(g: Writer, input: Value, mat2: Value) -> Value:
-    return g.MatMul(g.cast(input, taeda.int32), g.cast(mat2, taeda.int32))
+    return g.MatMul(g.cast(input, int32), g.cast(mat2, int32))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import taeda
-
+from ..._core import bool_, float32, float64
 from ..writer import Unsupported, Value, Writer
 from .elementwise import floor_divide, wide
 from .table import translates
@@ -19,12 +18,12 @@ def ne(g: Writer, input: Any, other: Any) -> Value:
 def _logic(name: str, kind: str) -> None:
     @translates(f"logical_{name}")
     def logical(g: Writer, input: Value, other: Any) -> Value:
-        return g.op(kind, g.cast(input, taeda.bool), g.cast(other, taeda.bool))
+        return g.op(kind, g.cast(input, bool_), g.cast(other, bool_))
 
     @translates(f"bitwise_{name}")
     def bitwise(g: Writer, input: Any, other: Any) -> Value:
         a, b = g.promoted(input, other)
-        if a.dtype is taeda.bool:
+        if a.dtype is bool_:
             return g.op(kind, a, b)
         if g.opset < 18:
             raise Unsupported(f"Bitwise{kind} is from opset 18 on; pass opset_version=18")
@@ -37,12 +36,12 @@ for _name in ("and", "or", "xor"):
 
 @translates("logical_not")
 def logical_not(g: Writer, input: Value) -> Value:
-    return g.Not(g.cast(input, taeda.bool))
+    return g.Not(g.cast(input, bool_))
 
 
 @translates("bitwise_not")
 def bitwise_not(g: Writer, input: Value) -> Value:
-    if input.dtype is taeda.bool:
+    if input.dtype is bool_:
         return g.Not(input)
     (x,) = wide(g, input)
     return g.Sub(g.constant(-1, x.dtype), x)
@@ -71,7 +70,7 @@ def isinf(g: Writer, input: Value) -> Value:
 
 
 def _infinite(g: Writer, x: Value) -> Value:
-    return x if g.opset >= 20 or x.dtype in (taeda.float32, taeda.float64) else g.cast(x, taeda.float32)
+    return x if g.opset >= 20 or x.dtype in (float32, float64) else g.cast(x, float32)
 
 
 @translates("isreal")
@@ -90,4 +89,4 @@ def where(g: Writer, condition: Value, input: Any = None, other: Any = None) -> 
 
         return nonzero(g, condition, as_tuple=True)
     a, b = g.promoted(input, other)
-    return g.Where(g.cast(condition, taeda.bool), a, b, dtype=a.dtype)
+    return g.Where(g.cast(condition, bool_), a, b, dtype=a.dtype)

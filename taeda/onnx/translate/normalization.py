@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ...types import finfo
 from ..writer import Unsupported, Value, Writer, is_static
 from .creation import filled
 from .elementwise import rsqrt
@@ -124,9 +125,7 @@ def group_norm(
 def rms_norm(
     g: Writer, input: Value, normalized_shape: Sequence, weight: Value | None = None, eps: float | None = None
 ) -> Value:
-    import taeda
-
-    eps = taeda.finfo(input.dtype).eps if eps is None else eps
+    eps = finfo(input.dtype).eps if eps is None else eps
     shape = normalized_shape if isinstance(normalized_shape, (tuple, list)) else [normalized_shape]
     if g.opset >= 23 and weight is not None:
         return g.RMSNormalization(input, weight, axis=-len(shape), epsilon=float(eps))

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-
+from ..._core import float16, float32, float64, int8, int64, uint8
+from ...types import iinfo
 from ..writer import Value, Writer, is_static
 from .convolution import several
 from .elementwise import power
@@ -42,7 +42,7 @@ def _end(g: Writer, n: Value, k: int, s: int, p: int, d: int) -> Value:
     """The same for a size that is not fixed, at least ``p``. A last window that begins in the padding is left out."""
     span = d * (k - 1) + 1
     last = g.Div(g.Add(n, 2 * p - span + s - 1), s)
-    last = g.Sub(last, g.cast(g.GreaterOrEqual(g.Mul(last, s), g.Add(n, p)), taeda.int64))
+    last = g.Sub(last, g.cast(g.GreaterOrEqual(g.Mul(last, s), g.Add(n, p)), int64))
     end = g.Max(g.Sub(g.Add(g.Mul(last, s), span - p), n), p)
     end.is_size = True
     return end
@@ -60,18 +60,18 @@ def _max_pool(
     ends = _ends(g, x, result.shape, kernel, stride, padding, dilation, ceil_mode)
     sizes, before = x.shape[2:], [0] * count
     if any(isinstance(n, Value) or n >= k for n, k in zip([*padding, *ends], kernel * 2, strict=True)):  # or refused
-        low = -math.inf if x.dtype.is_floating_point else taeda.iinfo(x.dtype).min
+        low = -math.inf if x.dtype.is_floating_point else iinfo(x.dtype).min
         x = padded(g, x, [n for pair in zip(padding[::-1], ends[::-1], strict=True) for n in pair], "constant", low)
         before, padding, ends = padding, [0] * count, [0] * count
-    narrow = x.dtype not in (taeda.float16, taeda.float32, taeda.float64, taeda.int8, taeda.uint8)
-    (given,) = [g.cast(x, taeda.float64)] if narrow else [x]
+    narrow = x.dtype not in (float16, float32, float64, int8, uint8)
+    (given,) = [g.cast(x, float64)] if narrow else [x]
     options = {"kernel_shape": kernel, "strides": stride, "pads": [*padding, *ends], "dilations": dilation}
     options["dilations"] = None if set(dilation) == {1} else dilation
     if not indices:
         made = g.MaxPool(given, **options)
         return g.Squeeze(made, [0]) if single else made
     made, places = g.MaxPool(given, outputs=2, **options)
-    places.dtype = taeda.int64
+    places.dtype = int64
     places = _in_plane(g, x, places, sizes, before)
     return (g.Squeeze(made, [0]), g.Squeeze(places, [0])) if single else (made, places)
 
@@ -198,7 +198,7 @@ def _parts(n: int, m: int) -> list[tuple[int, int]]:
 
 def _ranges(g: Writer, n: Value, m: int) -> tuple[Value, Value]:
     """The same of a size that is not fixed, as two tensors."""
-    j = g.constant(list(range(m)), taeda.int64)
+    j = g.constant(list(range(m)), int64)
     return g.Div(g.Mul(j, n), m), g.Div(g.Add(g.Mul(g.Add(j, 1), n), m - 1), m)
 
 
@@ -206,7 +206,7 @@ def _means(g: Writer, n: Any, m: int, dtype: Any) -> Value:
     """The matrix of ``n`` rows that takes elements to the means of ``m`` windows."""
     if isinstance(n, Value):
         begin, end = _ranges(g, n, m)
-        row = g.Unsqueeze(g.Range(0, g.scalar(n), 1, dtype=taeda.int64), [1])
+        row = g.Unsqueeze(g.Range(0, g.scalar(n), 1, dtype=int64), [1])
         inside = g.And(g.GreaterOrEqual(row, begin), g.Less(row, end))
         return g.Div(g.cast(inside, dtype), g.cast(g.Sub(end, begin), dtype))
     table = np.zeros((n, m))
@@ -242,9 +242,9 @@ def _adaptive_max_of_any(g: Writer, x: Value, out: list[Any]) -> Value:
         n = g.size(x, place)
         if m is None:
             continue
-        n = n if isinstance(n, Value) else g.constant([n], taeda.int64)
+        n = n if isinstance(n, Value) else g.constant([n], int64)
         begin, end = _ranges(g, n, m)
-        line = g.Range(0, g.scalar(g.Squeeze(g.Add(g.Div(n, m), 2), [0])), 1, dtype=taeda.int64)
+        line = g.Range(0, g.scalar(g.Squeeze(g.Add(g.Div(n, m), 2), [0])), 1, dtype=int64)
         places = g.Min(g.Add(g.Unsqueeze(begin, [1]), line), g.Unsqueeze(g.Sub(end, 1), [1]))
         shape = [*x.shape[:place], m, *x.shape[place + 1 :]]
         x = g.reduce("ReduceMax", g.Gather(x, places, axis=place), [place + 1])

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import taeda
 from taeda.ops.dropout import _ALPHA
 
+from ..._core import bool_, float32, int32
 from ..writer import Unsupported, Value, Writer, is_static
 from .creation import _form, filled
 from .shape import flat
@@ -44,19 +44,19 @@ def _drawn(g: Writer, kind: str, **bounds: float) -> Value:
 @translates("randint")
 def randint(g: Writer, *args: Any, **options: Any) -> Value:
     low, high = (args[0], args[1]) if len(args) > 2 or isinstance(args[1], int) else (0, args[0])
-    return g.Floor(g.RandomUniformLike(filled(g, g.result.shape, 0, taeda.float32), low=float(low), high=float(high)))
+    return g.Floor(g.RandomUniformLike(filled(g, g.result.shape, 0, float32), low=float(low), high=float(high)))
 
 
 @translates("randint_like")
 def randint_like(g: Writer, input: Value, *bounds: int, **options: Any) -> Value:
     low, high = bounds if len(bounds) == 2 else (0, *bounds)
-    like = filled(g, g.sizes_of(input), 0, taeda.float32)
+    like = filled(g, g.sizes_of(input), 0, float32)
     return g.Floor(g.RandomUniformLike(like, low=float(low), high=float(high)))
 
 
 @translates("randperm")
 def randperm(g: Writer, n: int, **options: Any) -> Value:
-    return g.TopK(g.RandomUniformLike(filled(g, [n], 0, taeda.float32)), [n], outputs=2)[1]
+    return g.TopK(g.RandomUniformLike(filled(g, [n], 0, float32)), [n], outputs=2)[1]
 
 
 @translates("normal")
@@ -69,7 +69,7 @@ def normal(g: Writer, mean: Any = 0, std: Any = 1, *size: Any, **options: Any) -
 
 @translates("bernoulli")
 def bernoulli(g: Writer, input: Value, p: Any = None, *, generator: Any = None) -> Value:
-    chance = input if p is None else filled(g, g.sizes_of(input), p, taeda.float32)
+    chance = input if p is None else filled(g, g.sizes_of(input), p, float32)
     return coin(g, chance)
 
 
@@ -85,7 +85,7 @@ def multinomial(g: Writer, input: Value, num_samples: int, replacement: bool = F
         waits = g.Div(g.Max(_exponential(g, input), 1e-30), input)
         return g.TopK(waits, [num_samples], axis=-1, largest=0, outputs=2)[1]
     x = g.Log(input if input.rank == 2 else g.unsqueeze(input, [0]))
-    made = g.Multinomial(x, sample_size=num_samples, dtype=taeda.int32)
+    made = g.Multinomial(x, sample_size=num_samples, dtype=int32)
     return made if input.rank == 2 else g.Squeeze(made, [0])
 
 
@@ -95,7 +95,7 @@ def dropout(g: Writer, input: Value, p: float = 0.5, training: bool = True, inpl
         return input
     if p == 1:
         return g.Mul(input, 0.0)
-    return g.Dropout(input, g.constant(float(p), taeda.float32), g.constant(True), outputs=2)[0]
+    return g.Dropout(input, g.constant(float(p), float32), g.constant(True), outputs=2)[0]
 
 
 @translates("dropout")
@@ -145,8 +145,8 @@ def _drop_alpha(g: Writer, input: Value, p: float, train: bool, sizes: Value) ->
 def native_dropout(g: Writer, input: Value, p: float, train: Any = True) -> tuple:
     if train is False:
         return input, g.Expand(g.constant(True), g.sizes_of(input))
-    made = g.Dropout(input, g.constant(float(p), taeda.float32), g.constant(True), outputs=2)
-    made[1].dtype = taeda.bool
+    made = g.Dropout(input, g.constant(float(p), float32), g.constant(True), outputs=2)
+    made[1].dtype = bool_
     return made
 
 
@@ -156,7 +156,7 @@ def native_dropout(g: Writer, input: Value, p: float, train: Any = True) -> tupl
 def _drawing(name: str, write: Callable) -> None:
     @translates(f"Tensor.{name}_")
     def translator(g: Writer, input: Value, *args: Any, generator: Any = None, **named: Any) -> Value:
-        x = input if input.dtype.is_floating_point else g.cast(input, taeda.float32)
+        x = input if input.dtype.is_floating_point else g.cast(input, float32)
         return write(g, x, *args, **named)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-
+from ..._core import bool_, float32, int32, int64
+from ...types import finfo, iinfo
 from ..writer import CODES, Unsupported, Value, Writer, is_static
 from .elementwise import floating, logaddexp, power, wide
 from .shape import static_size
@@ -91,7 +91,7 @@ def argmin(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> V
 
 @translates("any")
 def any_(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
-    flags = g.cast(g.cast(input, taeda.bool), taeda.int32)
+    flags = g.cast(g.cast(input, bool_), int32)
     return g.Greater(g.reduce("ReduceSum", flags, axes_of(input, dim), keepdim), 0)
 
 
@@ -137,7 +137,7 @@ def norm_of(g: Writer, x: Value, ord: Any, axes: Any, keepdim: bool) -> Value:
     if ord in (1, 2):
         return g.reduce(f"ReduceL{int(ord)}", x, axes, keepdim)
     if ord == 0:
-        return g.reduce("ReduceSum", g.cast(g.cast(x, taeda.bool), x.dtype), axes, keepdim)
+        return g.reduce("ReduceSum", g.cast(g.cast(x, bool_), x.dtype), axes, keepdim)
     if math.isinf(ord):
         return g.reduce("ReduceMax" if ord > 0 else "ReduceMin", g.Abs(x), axes, keepdim)
     total = g.reduce("ReduceSum", power(g, g.Abs(x), float(ord)), axes, keepdim)
@@ -189,7 +189,7 @@ def running(g: Writer, x: Value, dim: int, start: list[Value], step: Callable) -
 
 
 def _start(g: Writer, x: Value, dim: int, value: Any, dtype: Any) -> Value:
-    rows = g.reduce("ReduceMax", g.cast(x, taeda.float32), [dim % x.rank])
+    rows = g.reduce("ReduceMax", g.cast(x, float32), [dim % x.rank])
     shape = g.sizes_of(rows, [n for d, n in enumerate(x.shape) if d != dim % x.rank])
     return g.Expand(g.constant(value, dtype), shape)
 
@@ -218,15 +218,15 @@ def _running_extreme(name: str, kind: str) -> None:
             return x, g.constant(0)
         low = (-math.inf if kind == "Max" else math.inf) if x.dtype.is_floating_point else None
         if low is None:
-            info = taeda.iinfo(x.dtype)
+            info = iinfo(x.dtype)
             low = info.min if kind == "Max" else info.max
 
         def step(h: Writer, states: list[Value], row: Value) -> list[Value]:
             best, place, now = states
             later = h.LessOrEqual(best, row) if kind == "Max" else h.GreaterOrEqual(best, row)
-            return [h.op(kind, best, row), h.Where(later, now, place, dtype=taeda.int64), h.Add(now, 1)]
+            return [h.op(kind, best, row), h.Where(later, now, place, dtype=int64), h.Add(now, 1)]
 
-        start = [_start(g, x, dim, low, x.dtype), *(_start(g, x, dim, 0, taeda.int64) for _ in range(2))]
+        start = [_start(g, x, dim, low, x.dtype), *(_start(g, x, dim, 0, int64) for _ in range(2))]
         best, place, _ = running(g, x, dim, start, step)
         return best, place
 
@@ -242,7 +242,7 @@ def top(g: Writer, x: Value, k: Any, dim: int, largest: bool = True) -> tuple[Va
     """The first elements in order, and their places."""
     (wider,) = wide(g, x)
     values, places = g.TopK(wider, g.ints([k]), axis=dim, largest=int(largest), sorted=1, outputs=2)
-    places.dtype = taeda.int64
+    places.dtype = int64
     return values, places
 
 
@@ -297,7 +297,7 @@ def searchsorted(
     (a,) = wide(g, a)
     a = a if line else g.Unsqueeze(a, [-2])
     less = g.LessOrEqual(a, rows) if right or side == "right" else g.Less(a, rows)
-    return g.reduce("ReduceSum", g.Cast(less, to=CODES[taeda.int64], dtype=taeda.int64), [-1])
+    return g.reduce("ReduceSum", g.Cast(less, to=CODES[int64], dtype=int64), [-1])
 
 
 @translates("nanmedian_dim")
@@ -306,7 +306,7 @@ def nanmedian_dim(g: Writer, input: Value, dim: int, keepdim: bool = False) -> t
     if not input.rank:
         return input, g.constant(0)
     n = static_size(input, dim, "nanmedian")
-    known = g.cast(g.Not(g.IsNaN(input)), taeda.int64)
+    known = g.cast(g.Not(g.IsNaN(input)), int64)
     lifted = g.Where(g.IsNaN(input), g.constant(math.inf, input.dtype), input, dtype=input.dtype)
     count = g.reduce("ReduceSum", known, [dim], True)
     place = g.Max(g.Div(g.Sub(count, 1), 2), 0)
@@ -328,11 +328,11 @@ def mode(g: Writer, input: Value, dim: int = -1, keepdim: bool = False) -> tuple
         return input, g.constant(0)
     order = [d for d in range(input.rank) if d != dim % input.rank]
     (x,) = wide(g, g.transpose(input, [*order, dim % input.rank]))
-    counts = g.reduce("ReduceSum", g.cast(g.Equal(g.Unsqueeze(x, [-1]), g.Unsqueeze(x, [-2])), taeda.int64), [-1])
+    counts = g.reduce("ReduceSum", g.cast(g.Equal(g.Unsqueeze(x, [-1]), g.Unsqueeze(x, [-2])), int64), [-1])
     most = g.Equal(counts, g.reduce("ReduceMax", counts, [-1], True))
-    info = taeda.finfo(x.dtype) if x.dtype.is_floating_point else taeda.iinfo(x.dtype)
+    info = finfo(x.dtype) if x.dtype.is_floating_point else iinfo(x.dtype)
     value = g.reduce("ReduceMin", g.Where(most, x, g.constant(info.max, x.dtype), dtype=x.dtype), [-1], True)
-    hit = g.cast(g.Equal(x, value), taeda.int32)
+    hit = g.cast(g.Equal(x, value), int32)
     place = g.ArgMax(hit, axis=-1, keepdims=0, select_last_index=1)
     value = g.Squeeze(value, [-1])
     return (g.Unsqueeze(value, [dim]), g.Unsqueeze(place, [dim])) if keepdim else (value, place)

@@ -12,11 +12,11 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import taeda
 from taeda.kernels import scalar
 from taeda.kernels.ir import BOOL, F64
 from taeda.kernels.scalar import basic, exponential, gamma_ratios, trigonometric
 
+from ..._core import bool_, float64, int64
 from ..writer import Value, Writer
 from .elementwise import expm1, log1p
 
@@ -28,7 +28,7 @@ class Number:
 
     def __init__(self, fn: Graph, value: Value) -> None:
         self.fn, self.value = fn, value
-        self.type = BOOL if value.dtype is taeda.bool else F64
+        self.type = BOOL if value.dtype is bool_ else F64
 
     def to(self, _: Any) -> Number:
         """Itself: all numbers are of one type."""
@@ -67,7 +67,7 @@ class Graph:
         """A node of numbers."""
         first = next((x for x in inputs if isinstance(x, Number) and x.type is F64), None)
         given = [self.value(x) for x in inputs]
-        dtype = taeda.float64 if first is not None and kind not in _TESTS else taeda.bool
+        dtype = float64 if first is not None and kind not in _TESTS else bool_
         return Number(self, getattr(self.g, kind)(*given, dtype=dtype, **attributes))
 
     def value(self, x: Any) -> Value:
@@ -76,8 +76,8 @@ class Graph:
 
     def const(self, _: Any, value: Any, lanes: int = 1) -> Number:
         """A constant."""
-        dtype = taeda.bool if isinstance(value, bool) else taeda.float64
-        return Number(self, self.g.constant(value if dtype is taeda.bool else float(value), dtype))
+        dtype = bool_ if isinstance(value, bool) else float64
+        return Number(self, self.g.constant(value if dtype is bool_ else float(value), dtype))
 
     def select(self, condition: Number, a: Any, b: Any) -> Number:
         """``a`` where ``condition``, else ``b``."""
@@ -97,7 +97,7 @@ _TESTS = frozenset("Less LessOrEqual Greater GreaterOrEqual Equal And Or Not".sp
 
 
 def _where(g: Writer, condition: Value, a: Value, b: Value) -> Value:
-    if a.dtype is taeda.bool:  # onnxruntime has no Where of bools
+    if a.dtype is bool_:  # onnxruntime has no Where of bools
         return g.Or(g.And(condition, a), g.And(g.Not(condition), b))
     return g.Where(condition, a, b, dtype=a.dtype)
 
@@ -111,7 +111,7 @@ class _Loop:
     def __enter__(self) -> _Loop:
         self.outer = self.fn.g
         self.fn.g = inner = Writer(self.outer.opset, self.outer)
-        self.states = [Value(inner.name("carried"), x.dtype, () if x.dtype is taeda.bool else None) for x in self.start]
+        self.states = [Value(inner.name("carried"), x.dtype, () if x.dtype is bool_ else None) for x in self.start]
         self.carry: Sequence[Number] = [Number(self.fn, x) for x in self.states]
         return self
 
@@ -123,7 +123,7 @@ class _Loop:
         inner, outer = self.fn.g, self.outer
         self.fn.g = outer
         made = [_where(inner, self.condition, new.value, old) for new, old in zip(self.carry, self.states, strict=True)]
-        count, before = Value(inner.name("i"), taeda.int64, ()), Value(inner.name("go_on"), taeda.bool, ())
+        count, before = Value(inner.name("i"), int64, ()), Value(inner.name("go_on"), bool_, ())
         body = inner.graph(inner.name("body"), [count, before, *self.states], [self.condition, *made])
         results = outer.op("Loop", None, outer.constant(True), *self.start, body=body, outputs=len(made))
         for x, old in zip(results, self.states, strict=True):
@@ -149,7 +149,7 @@ def _copysign(x: Any, y: Number) -> Number:
 
 def _any(x: Number) -> Number:
     g = x.fn.g
-    count = g.reduce("ReduceSum", g.Cast(x.value, to=7, dtype=taeda.int64))
+    count = g.reduce("ReduceSum", g.Cast(x.value, to=7, dtype=int64))
     return Number(x.fn, g.Greater(count, 0, shape=()))
 
 
@@ -234,7 +234,7 @@ def _names(code: types.CodeType) -> set[str]:
 
 def write(g: Writer, op: Any, *operands: Any) -> Value:
     """The op's expression of ``operands``, in float64."""
-    values = [g.cast(x, taeda.float64) for x in g.promoted(*operands, floating=True)]
+    values = [g.cast(x, float64) for x in g.promoted(*operands, floating=True)]
     expression = op.__wrapped__
     body = types.FunctionType(expression.__code__, {**expression.__globals__, "s": _Functions()})
     fn = Graph(g, values)

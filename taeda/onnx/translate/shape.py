@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-
+from ... import _core
+from ..._core import bool_, int8, int16, int32, int64, uint8, uint16
 from ..writer import Unsupported, Value, Writer, is_static
 from .table import translates
 
@@ -39,7 +39,7 @@ def static_size(x: Value, dim: int, what: str) -> int:
 
 @translates("reshape Tensor.view")
 def reshape(g: Writer, input: Value, *given: Any, shape: Any = None, size: Any = None, dtype: Any = None) -> Value:
-    if any(isinstance(n, taeda.dtype) for n in given) or dtype is not None:
+    if any(isinstance(n, _core.dtype) for n in given) or dtype is not None:
         raise Unsupported("view(dtype) reads memory as another dtype; use .to(dtype)")
     sizes = flat(given) if given else size if shape is None else shape
     return g.reshape(input, g.result.shape, sizes)
@@ -154,8 +154,8 @@ def unfold(g: Writer, input: Value, dimension: int, size: int, step: int) -> Val
     if isinstance(n, Value):
         count: Any = None
         last = g.Squeeze(g.Add(g.Sub(n, size), 1), [0])
-        starts = g.Range(0, last, step, dtype=taeda.int64)
-        places = g.Add(g.Unsqueeze(starts, [1]), g.constant(list(range(size)), taeda.int64))
+        starts = g.Range(0, last, step, dtype=int64)
+        places = g.Add(g.Unsqueeze(starts, [1]), g.constant(list(range(size)), int64))
     else:
         count = (n - size) // step + 1
         places = g.constant((np.arange(count)[:, None] * step + np.arange(size)).astype(np.int64))
@@ -190,9 +190,9 @@ def triu(g: Writer, input: Value, diagonal: int = 0) -> Value:
 
 
 def _triangle(g: Writer, x: Value, diagonal: Any, upper: int) -> Value:
-    narrow = x.dtype in (taeda.bool, taeda.int8, taeda.uint8, taeda.int16)
+    narrow = x.dtype in (bool_, int8, uint8, int16)
     k = g.scalar(diagonal) if isinstance(diagonal, Value) else g.constant(int(diagonal))
-    return g.Trilu(g.cast(x, taeda.int32) if narrow else x, k, upper=upper)
+    return g.Trilu(g.cast(x, int32) if narrow else x, k, upper=upper)
 
 
 @translates("constant_pad_nd")
@@ -225,7 +225,7 @@ def padded(g: Writer, x: Value, pad: Sequence, mode: str = "constant", value: An
         return padded(g, padded(g, x, more, mode), less)
     if mode == "wrap":
         return _wrapped(g, x, before, after)
-    given = g.cast(x, taeda.int32) if x.dtype in (taeda.int16, taeda.uint16) else x
+    given = g.cast(x, int32) if x.dtype in (int16, uint16) else x
     shape: list[Any] = [None] * x.rank
     if is_static((*x.shape, *before, *after)):
         shape = [int(n) + b + a for n, b, a in zip(x.shape, before, after, strict=True)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import taeda
-
+from ..._core import float64, int64
 from ..writer import Unsupported, Value, Writer
 from .table import translates
 
@@ -23,7 +22,7 @@ def nothing(g: Writer, *args: Any) -> None:
 
 def _number(g: Writer, x: Any, dtype: Any) -> Value:
     if isinstance(x, Value):
-        made = x if x.dtype is dtype else g.Cast(x, to=11 if dtype is taeda.float64 else 7, dtype=dtype)
+        made = x if x.dtype is dtype else g.Cast(x, to=11 if dtype is float64 else 7, dtype=dtype)
     else:
         made = g.constant([x], dtype)
     return _sized(made)
@@ -42,15 +41,15 @@ def _arithmetic(name: str, function: Any, write: Any) -> None:
         if any(isinstance(x, Value) and not x.is_size for x in (a, b)):
             raise Unsupported(f"operator.{name} of tensors")
         real = name in ("truediv", "pow") or any(
-            isinstance(x, float) or (isinstance(x, Value) and x.dtype is taeda.float64) for x in (a, b)
+            isinstance(x, float) or (isinstance(x, Value) and x.dtype is float64) for x in (a, b)
         )
-        whole = name == "pow" and isinstance(b, int) and not (isinstance(a, Value) and a.dtype is taeda.float64)
-        dtype = taeda.float64 if real and not whole else taeda.int64
+        whole = name == "pow" and isinstance(b, int) and not (isinstance(a, Value) and a.dtype is float64)
+        dtype = float64 if real and not whole else int64
         return _sized(write(g, _number(g, a, dtype), _number(g, b, dtype)))
 
 
 def _floor_divide(g: Writer, a: Value, b: Value) -> Value:
-    return g.Floor(g.Div(a, b)) if a.dtype is taeda.float64 else g.Div(g.Sub(a, g.Mod(a, b)), b)
+    return g.Floor(g.Div(a, b)) if a.dtype is float64 else g.Div(g.Sub(a, g.Mod(a, b)), b)
 
 
 for _name, _write in {
@@ -76,9 +75,9 @@ def abs_(g: Writer, x: Any) -> Any:
 
 @translates("math.ceil")
 def ceil(g: Writer, x: Value) -> Value:
-    return _number(g, g.Ceil(x), taeda.int64)
+    return _number(g, g.Ceil(x), int64)
 
 
 @translates("math.floor")
 def floor(g: Writer, x: Value) -> Value:
-    return _number(g, g.Floor(x), taeda.int64)
+    return _number(g, g.Floor(x), int64)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-
+from ..._core import bool_, int64
 from ..writer import Unsupported, Value, Writer, is_static
 from .table import translates
 
@@ -96,9 +95,9 @@ def as_strided_scatter(
 @translates("masked_scatter")
 def masked_scatter(g: Writer, input: Value, mask: Value, source: Value) -> Value:
     """The place in the source is how many elements of the mask were true before."""
-    sizes = g.Shape(g.Add(input, g.cast(mask, input.dtype))) if input.dtype is not taeda.bool else g.sizes_of(input)
-    mask = g.Expand(g.cast(mask, taeda.bool), sizes)
-    count = g.CumSum(g.cast(g.Reshape(mask, [-1]), taeda.int64), g.constant(0))
+    sizes = g.Shape(g.Add(input, g.cast(mask, input.dtype))) if input.dtype is not bool_ else g.sizes_of(input)
+    mask = g.Expand(g.cast(mask, bool_), sizes)
+    count = g.CumSum(g.cast(g.Reshape(mask, [-1]), int64), g.constant(0))
     line = g.Reshape(source, [-1])
     last = g.Sub(g.Size(line), g.constant(1))
     places = g.Min(g.Max(g.Sub(count, g.constant(1)), g.constant(0)), last)

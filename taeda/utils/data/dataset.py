@@ -9,9 +9,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from ... import randperm
 from ..._core import Tensor
 from ..._core.random import Generator
+from ...ops.random import randperm
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")

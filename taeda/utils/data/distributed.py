@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import math
 from collections.abc import Iterator, Sized
 
-from ... import randperm
 from ..._core.random import Generator
+from ..._namespaces import above
+from ...ops.random import randperm
 from .sampler import Sampler
 
 
@@ -37,7 +37,7 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0, drop_last: bool = False,
     ):  # fmt: skip
         if num_replicas is None or rank is None:
-            group = importlib.import_module("taeda.distributed")
+            group = above("distributed")
             num_replicas = group.get_world_size() if num_replicas is None else num_replicas
             rank = group.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:

@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from ... import _core, multinomial, randint, randperm, tensor
+from ... import _core
 from ..._core.random import Generator, default_generator
+from ...ops.exchange import tensor
+from ...ops.random import multinomial, randint, randperm
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -7,10 +7,10 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from taeda import Tensor
 from taeda.nn import Module
 from taeda.utils.checkpoint import checkpoint
 
+from ...._core import Tensor
 from ...fsdp.wrap import as_policy, modules_to_wrap
 
 __all__ = [

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ...._core import Tensor, bfloat16, float16
 from ....futures import Future
 from ...collectives import all_reduce
 from ...groups import resolve
@@ -41,12 +39,12 @@ def _compressed(dtype: Any, group: Any, bucket: Any) -> Future:
 
 def fp16_compress_hook(process_group: Any, bucket: Any) -> Future:
     """The mean of the bucket, sent as float16."""
-    return _compressed(taeda.float16, process_group, bucket)
+    return _compressed(float16, process_group, bucket)
 
 
 def bf16_compress_hook(process_group: Any, bucket: Any) -> Future:
     """The mean of the bucket, sent as bfloat16."""
-    return _compressed(taeda.bfloat16, process_group, bucket)
+    return _compressed(bfloat16, process_group, bucket)
 
 
 def _wrapper(hook: Callable, dtype: Any) -> Callable:
@@ -60,9 +58,9 @@ def _wrapper(hook: Callable, dtype: Any) -> Callable:
 
 def fp16_compress_wrapper(hook: Callable) -> Callable:
     """``hook`` of a bucket in float16."""
-    return _wrapper(hook, taeda.float16)
+    return _wrapper(hook, float16)
 
 
 def bf16_compress_wrapper(hook: Callable) -> Callable:
     """``hook`` of a bucket in bfloat16."""
-    return _wrapper(hook, taeda.bfloat16)
+    return _wrapper(hook, bfloat16)

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 
-import taeda
-from taeda import Tensor
-
+from ...._core import Tensor
 from ....futures import Future
+from ....ops.creation import zeros_like
+from ....ops.indexing import where
+from ....ops.joining import cat
+from ....ops.random import randn
+from ....random import Generator
 from ...collectives import all_reduce
 from ...groups import ReduceOp
 from .default_hooks import allreduce_hook
@@ -65,7 +68,7 @@ def _orthogonal(matrix: Tensor, epsilon: float) -> None:
         for j in range(i):
             column -= (matrix[:, j] * column).sum() * matrix[:, j]
         norm = column.norm() + epsilon
-        column.copy_(taeda.where(norm > 0, column / norm, taeda.zeros_like(column)))
+        column.copy_(where(norm > 0, column / norm, zeros_like(column)))
 
 
 def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
@@ -91,7 +94,7 @@ def _compressed(state: PowerSGDState, bucket: Any, approximate: Callable) -> Fut
         return allreduce_hook(state.process_group, bucket)
     buffer, index = bucket.buffer(), bucket.index()
     if state.use_error_feedback:
-        error = state.error_dict.setdefault(index, taeda.zeros_like(buffer))
+        error = state.error_dict.setdefault(index, zeros_like(buffer))
         buffer += error
         whole = buffer.clone()
     approximate(state, bucket)
@@ -111,7 +114,7 @@ def _by_gradients(state: PowerSGDState, bucket: Any) -> None:
         (matrices if fits else rest).append(matrix)
     _approximate(state, bucket.index(), matrices)
     if rest:
-        flat = taeda.cat([m.reshape(-1) for m in rest])
+        flat = cat([m.reshape(-1) for m in rest])
         all_reduce(flat, ReduceOp.AVG, state.process_group)
         for matrix, part in zip(rest, flat.split([m.numel() for m in rest]), strict=True):
             matrix.copy_(part.reshape(matrix.shape))
@@ -139,10 +142,10 @@ def _approximate(state: PowerSGDState, index: int, matrices: list[Tensor]) -> No
     known = state.q_memory_dict.get(index)
     if known is None or not state.warm_start:
         known = []
-        generator = taeda.Generator().manual_seed(state.rng.randint(1_000_000_000))
+        generator = Generator().manual_seed(state.rng.randint(1_000_000_000))
         for m in matrices:
             rank = min(*m.shape, state.matrix_approximation_rank)
-            q = taeda.randn(m.shape[1], rank, generator=generator, dtype=m.dtype)
+            q = randn(m.shape[1], rank, generator=generator, dtype=m.dtype)
             _orthogonal(q, state.orthogonalization_epsilon)
             known.append(q)
     else:
@@ -158,7 +161,7 @@ def _approximate(state: PowerSGDState, index: int, matrices: list[Tensor]) -> No
 
 
 def _mean_of(tensors: list[Tensor], group: Any) -> list[Tensor]:
-    flat = taeda.cat([t.reshape(-1) for t in tensors])
+    flat = cat([t.reshape(-1) for t in tensors])
     all_reduce(flat, ReduceOp.AVG, group)
     parts = flat.split([t.numel() for t in tensors])
     return [part.reshape(t.shape) for part, t in zip(parts, tensors, strict=True)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import taeda
-from taeda import Tensor
-
+from ...._core import Tensor
+from ....autograd import no_grad
+from ....ops.joining import cat
 from ...collectives import all_reduce
 from ...groups import ReduceOp, resolve
 
@@ -25,9 +25,9 @@ def average_parameters(params: Iterable[Tensor], process_group: Any) -> None:
     by_dtype: dict[Any, list[Tensor]] = {}
     for p in params:
         by_dtype.setdefault(p.dtype, []).append(p)
-    with taeda.no_grad():
+    with no_grad():
         for alike in by_dtype.values():
-            vector = taeda.cat([p.reshape(-1) for p in alike])
+            vector = cat([p.reshape(-1) for p in alike])
             all_reduce(vector, ReduceOp.AVG, group)
             for p, part in zip(alike, vector.split([p.numel() for p in alike]), strict=True):
                 p.copy_(part.reshape(p.shape))

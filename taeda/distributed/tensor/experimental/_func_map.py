@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from taeda import Tensor
 from taeda.utils import _pytree as pytree
 
+from ...._core import Tensor
 from ...device_mesh import DeviceMesh
 from ..dtensor import DTensor
 

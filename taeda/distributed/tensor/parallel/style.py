@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from taeda import Tensor
 from taeda.nn import Embedding, Linear, Module, Parameter
 
+from ...._core import Tensor
 from ...device_mesh import DeviceMesh
 from ..dtensor import DTensor, distribute_tensor, replicate_rest
 from ..placement_types import Placement, Replicate, Shard

@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .... import _core, as_tensor, stack, tensor
+from .... import _core
 from ...._core import Tensor
+from ....ops.exchange import as_tensor, tensor
+from ....ops.joining import stack
 
 #: NumPy's dtypes of strings and objects, as ``dtype.str`` writes them; packages test arrays with it.
 np_str_obj_array_pattern = re.compile(r"[SaUO]")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .... import index_select, tensor
+from ....ops.exchange import tensor
+from ....ops.scatter import index_select
 from ..dataset import Dataset, Subset, TensorDataset
 from .collate import default_collate
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from multiprocessing import util
 from typing import Any
 
-from .... import manual_seed, set_num_threads
+from ...._core import set_num_threads
+from ....random import manual_seed
 from .fetch import create_fetcher
 
 #: Of tasks that are no batches.
