@@ -1704,7 +1704,7 @@ class Tensor:
     def slice_inverse(
         self, src: Tensor | Number, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1
     ) -> Any:
-        r"""What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes ..."""
+        r"""The whole from which the slice ``input`` was cut: a view with the sizes of ``src``."""
     def slice_scatter(
         self, src: Tensor | Number, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1
     ) -> Tensor:
@@ -2349,7 +2349,7 @@ def fake_quantize_per_channel_affine(
 def fake_quantize_per_tensor_affine(
     input: Tensor, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any
 ) -> Tensor:
-    r"""What is left of ``input`` after a trip through small integers: ``(clamp(round(input / scale) + ..."""
+    r"""Round ``input`` to small integers and back: ``(clamp(round(input / scale) + zero_point, ..."""
 def feature_alpha_dropout(input: Tensor, p: Any, train: Any) -> Tensor:
     r"""As :func:`alpha_dropout`, for whole channels at a time."""
 def feature_alpha_dropout_(input: Tensor, p: Any, train: Any) -> Tensor:
@@ -3052,7 +3052,7 @@ def slice_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
 def slice_inverse(
     input: Tensor, src: Tensor | Number, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1
 ) -> Any:
-    r"""What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes ..."""
+    r"""The whole from which the slice ``input`` was cut: a view with the sizes of ``src``."""
 def slice_scatter(
     input: Tensor, src: Tensor | Number, dim: builtins.int = 0, start: Any = None, end: Any = None, step: Number = 1, *,
     out: Any = None

@@ -1,4 +1,4 @@
-# Who may have the address of a tensor's elements.
+# Addresses of a tensor's elements, and the checks before one is given.
 
 # ---- conjugate views -------------------------------------------------------------------------------------------------
 #
@@ -8,7 +8,7 @@
 # copies.
 
 cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) except? NULL nogil:
-    """`address_of`, where it must look closer; with ``conjugates`` `stored_at`, with ``reading`` for who only reads."""
+    """`address_of`, where it must look closer; with ``conjugates`` `stored_at`, with ``reading`` for reading only."""
     if t.device_type or t.holds == NOTHING or t.holds == CONJUGATES and not conjugates:
         return refuse_address(t)
     if t.storage.waits:

@@ -1,5 +1,5 @@
-# What arguments may be. Ops and composites say of many of their parameters what they take (`takes` of `ops/table.py`);
-# a call is checked here, once, before a body sees its arguments.
+# Checks of arguments. Ops and composites say which kind of value a parameter takes (`takes` of `ops/table.py`).
+# A call is checked here, once, before a body sees its arguments.
 
 cdef enum:
     TAKES_ANY, TAKES_BOOL, TAKES_INT
@@ -132,7 +132,7 @@ cdef bint is_number(object x, bint complex_too) except -1:
 
 
 cdef str argument_label(str op, tuple params, int i):
-    """What an error says of parameter ``i``; -1 stands for the only one, whose position is not known."""
+    """The name that an error gives parameter ``i``; -1 stands for the only one, whose position is not known."""
     return f"{op}(): argument '{params[max(i, 0)]}'" + (f" (position {i + 1})" if i >= 0 else "")
 
 

@@ -55,7 +55,7 @@ cdef int note_form(Tensor t) except -1:
 
 
 cdef object former_form(Saved s):
-    """What `note_form` noted of the tensor when it had the form in which it was saved; None: nothing."""
+    """The note that `note_form` made when the tensor had the form in which it was saved; None: there is none."""
     form = None if s.storage.former is None else s.storage.former.get(<size_t><void*>s.tensor)
     return form if form is not None and <int64_t>form[0] == s.replaced else None
 

@@ -340,8 +340,10 @@ cdef object bind(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, PyObje
 
 cdef object bind_older(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, PyObject** bound, PyObject** out,
                        object twice):
-    """`bind` of a call that is written as in old programs. Else there are too many arguments, or ``twice``
-    is the name of one that was given so often."""
+    """`bind` of a call that is written as in old programs.
+
+    If it is not, the error says that there are too many arguments, or that the argument ``twice`` was given twice.
+    """
     cdef tuple names, values
     today = as_today(op, args, n, kwnames)
     if today is None:

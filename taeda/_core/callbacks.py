@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Callbacks:
-    """What the core calls, by the module that sets it."""
+    """Functions of Python that the core calls, by the module that sets them."""
 
     # ops/table.py: declaring ops, and building their kernels
     find_op: Callable[..., Any]  # an op by its name, for unpickling

@@ -17,7 +17,7 @@ cdef enum:
 cdef enum Way:
     WITHIN, FROM_HOST, TO_HOST   # of a copy: on the device, from or to memory of the processor
 
-# What a device fills in. An error is kept, and raised when the call that met it ends (`end_call`).
+# Functions that a device provides. An error is kept, and raised when the call that met it ends (`end_call`).
 cdef struct Device:
     # Memory, aligned to 64 bytes; NULL: there is no more.
     void* (*allocate)(int number, int64_t nbytes) noexcept

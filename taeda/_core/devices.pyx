@@ -21,7 +21,7 @@ cdef extern from *:
 
 #: Names of the devices, by number: ``cpu``, ``meta``, then ``far:0`` and the like.
 DEVICES = ["cpu", "meta"]
-#: What Python has registered, by number; None for the CPU and meta.
+#: Devices that Python has registered, by number; None for the CPU and meta.
 REGISTERED = [None, None]
 
 cdef Device[MOST_DEVICES] table
@@ -104,7 +104,7 @@ def is_registered(str type):
 
 
 def accelerator():
-    """What the current accelerator does, a :class:`Contract`; None: there is none."""
+    """The :class:`Contract` of the current accelerator; None: there is none."""
     if LATE:
         for type in list(LATE):
             is_registered(type)
@@ -142,7 +142,7 @@ def device_number(str type, index=None):
 # ---- devices written in Python ---------------------------------------------------------------------------------------
 
 class Contract:
-    """What a device does, as functions. Addresses are ints; an int is also what ``build`` gives for a kernel.
+    """The functions of a device. Addresses are ints, and so is the kernel that ``build`` returns.
 
     A device is a subclass of this, with what differs. ``number`` and ``index`` are set by :func:`register_device`.
     """
@@ -152,7 +152,7 @@ class Contract:
     keeps_tiles = True   # whether a piece of work has a stack of 100 KB, as attention by tiles needs
 
     def target(self):
-        """What its kernels are built for, see ``taeda.kernels.target``; it says how many lanes a vector has."""
+        """The target of its kernels (``taeda.kernels.target``), which says how many lanes a vector has."""
         from ..kernels.target import one_lane
 
         return one_lane()

@@ -164,7 +164,7 @@ cdef object fit_gradient(object g, tuple meta):
 
 
 cdef object call_derivative(Node node, Op op, int which, object g, object needs):
-    """What a derivative gives for the arguments that it asks for, in its order."""
+    """The gradients that a derivative computes, in the order of its own arguments."""
     cdef list values = plan_values(node, <tuple>op.diff_plans[which], g, needs)
     return PyObject_Vectorcall(<object>op.diff_fns[which], PySequence_Fast_ITEMS(values), len(values), NULL)
 
@@ -535,7 +535,7 @@ cdef inline int place_of(list grads) noexcept:
 
 
 cdef object hooked(object hook, object grad):
-    """What a hook makes of a gradient: itself, or a tensor that may stand for it."""
+    """The gradient after a hook: the same tensor, or the one with which the hook replaces it."""
     changed = hook(grad)
     return grad if changed is None else checked(hook, changed, grad)
 

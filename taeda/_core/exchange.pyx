@@ -208,7 +208,7 @@ cdef int store(char* p, int code, object x) except -1:
 
 
 cdef int store_other(char* p, int code, object x) except -1:
-    """What is not a Python number: NumPy scalars, one-element tensors, objects with a number's protocol."""
+    """Store what is no Python number: a NumPy scalar, a one-element tensor, an object with a number's protocol."""
     if isinstance(x, Tensor):
         if (<Tensor>x).count != 1:
             raise ValueError(f"only one element tensors can be converted to Python scalars, got sizes {x.shape}")
@@ -447,8 +447,10 @@ cdef int expect_flag(object x, str function, str name) except -1:
 
 
 cdef object made_there(object function, tuple args, object device, dict given):
-    """What a mode of this thread makes of a call, or the tensor on another device; NotImplemented if it is to be made
-    here. ``given`` are the keyword arguments but for the device, None where the call has none."""
+    """The result of a mode of this thread, or a tensor on another device; NotImplemented if it is made here.
+
+    ``given`` are the keyword arguments without the device; None if the call has none.
+    """
     if modes_alive and callbacks.a_mode_asks():
         given["device"] = device
         return callbacks.overrides(function, args, {k: v for k, v in given.items() if v is not None})
@@ -884,7 +886,7 @@ def tolist(Tensor self):
 
 
 def from_array(array):
-    """What NumPy computed from tensors as a tensor again: over the memory of an array, of a scalar a copy."""
+    """A tensor of NumPy's result. It shares the memory of an array, and copies a scalar."""
     need_numpy()
     return array_tensor(array if isinstance(array, ndarray) else ndarray((), array.dtype, array.tobytes()).copy(),
                         False)

@@ -1,4 +1,4 @@
-"""What ops that make tensors share: memory for sizes given in any form, the end of such a call, and sequences."""
+"""Helpers of ops that make tensors: memory for sizes given in any form, the end of such a call, and sequences."""
 
 from cpython.complex cimport PyComplex_Check
 from cpython.float cimport PyFloat_CheckExact

@@ -124,7 +124,7 @@ cdef Tensor made_again(Tensor t):
 
 
 cdef Tensor still_there(Saved s):
-    """What a twin stands for, where its memory is there: somebody holds it. None where it is gone."""
+    """The tensor of a twin, if its memory is still there because somebody holds it; else None."""
     cdef Tensor t = s.tensor, like
     cdef Storage storage = <Storage>s.heir.storage if s.heir.storage != NULL else None
     if storage is None or storage.recipe is not None or storage.late is not None:
@@ -155,8 +155,7 @@ cdef int pack_tensor(Saved s, tuple hooks) except -1:
 
 
 cdef Node output_maker(Saved s, Node node):
-    """What made a saved output of ``node``: itself, or where the op wrote through a view, the base and the view of
-    it."""
+    """The node of a saved output of ``node``: ``node`` itself, or, if the op wrote through a view, that of the view."""
     cdef Node outer = s.written() if s.written is not None else None
     return node if outer is None else view_node((<CopySlices>outer.custom).base, (<CopySlices>outer.custom).view, outer)
 
@@ -352,7 +351,7 @@ cdef class Node:
         return name if "Backward" in name else name + "Backward0"
 
     def saved_arguments(self):
-        """What is saved of the op's arguments, by name: tensors as they are now, sizes as ``<name>_shape``."""
+        """The saved arguments of the op, by name: tensors as they are now, sizes as ``<name>_shape``."""
         found = {}
         if self.args is not None:
             found = {p: ((<Saved>x).tensor if type(x) is Saved else x) for p, x in zip(self.op.params, self.args)}

@@ -1,4 +1,4 @@
-"""What calls depend on, and forms of tensors, as traces (`replay.pyx`) keep those of gradients."""
+"""Keys of calls and forms of tensors, with which traces (`replay.pyx`) recognise calls and gradients."""
 
 cimport cython
 

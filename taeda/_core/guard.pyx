@@ -1,4 +1,4 @@
-"""What a call depends on: the forms of its arguments, and what the Python objects hold that its function reads.
+"""Keys and guards of a call: forms of its arguments, and contents of the Python objects that its function reads.
 
 `key_of` describes arguments, :class:`Guard` objects. A trace (`replay.pyx`) stands for calls with the same of both.
 """
@@ -124,7 +124,7 @@ cdef inline Py_ssize_t count_hooks(Tensor t) noexcept:
 
 
 cdef class Guard:
-    """What Python objects held before a call."""
+    """The contents of Python objects before a call."""
 
     def __cinit__(self):
         self.dicts, self.sequences, self.sets, self.cells = [], [], [], []
@@ -164,7 +164,7 @@ cdef class Guard:
         return False
 
     cpdef object differs(self):
-        """What is not as it was, in words; None where nothing is."""
+        """The first difference from then, in words; None: there is none."""
         cdef Py_ssize_t i
         cdef PyObject* found
         cdef list values
@@ -198,7 +198,7 @@ cdef inline int64_t look_of(Tensor t) noexcept:
 
 
 cdef bytes form_of(Tensor t):
-    """What `has_form` compares: dtype, kind of leaf, sizes, strides."""
+    """The form that `has_form` compares: dtype, kind of leaf, sizes, strides."""
     cdef bytes form = PyBytes_FromStringAndSize(NULL, 16 + 16 * t.nd)
     cdef int64_t* words = <int64_t*>PyBytes_AS_STRING(form)
     words[0] = look_of(t)
@@ -250,7 +250,7 @@ cdef bint can_be_given(Tensor t) noexcept:
 
 
 cpdef object key_of(tuple args, dict kwargs):
-    """What a call depends on: forms of tensors, equal numbers and strings, the same other objects, the grad mode.
+    """The key of a call: forms of tensors, values of numbers and strings, identities of other objects, the grad mode.
 
     Returns:
         ``(key, tensors, others)``; None where there are no traces for such a call.

@@ -1,4 +1,4 @@
-"""What Python asks of tensors below the ops: launches of kernels, copies, and marks on versions and nodes."""
+"""Functions for Python below the ops: launches of kernels, copies, and marks on versions and nodes."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check

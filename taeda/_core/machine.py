@@ -1,4 +1,4 @@
-"""What this process may use of the machine: processors (affinity, cgroup quota, environment) and bytes of memory."""
+"""The processors (affinity, cgroup quota, environment) and the bytes of memory that this process may use."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ cdef class Pending:
 cdef class Storage
 
 cdef class Heir:
-    """What the graph keeps of a storage whose contents can be computed again: see twins.pyx."""
+    """The graph's record of a storage whose contents can be computed again (twins.pyx)."""
 
     cdef PyObject* storage      # not a reference; NULL once it is gone
     cdef int64_t last           # its version then
@@ -70,7 +70,7 @@ ctypedef int (*settler_t)(Storage, bint) except -1
 cdef void set_settler(settler_t settler) noexcept
 # Compute what `storage` should hold, and whatever waits to read it: before anybody else reads or writes there.
 cdef int settle(Storage storage) except -1
-# Compute what `storage` should hold, for who reads it: what others are to read there may wait on.
+# Compute the contents of `storage` for a reader. Deferred reads of the same memory by others may wait.
 cdef int settle_to_read(Storage storage) except -1
 # The same for memory whose address is given away.
 cdef int show(Storage storage) except -1
@@ -84,7 +84,7 @@ cdef Storage new_storage(int64_t nbytes)
 cdef Storage foreign_storage(void* data, int64_t nbytes, object owner)
 # The storage that has the memory: that of ``x.data`` lies on the one of ``x``.
 cdef Storage root(Storage storage)
-# What keeps memory where it is for an array or memoryview: the exporter of a buffer over it.
+# The exporter of a buffer over the memory, which keeps it in place for an array or memoryview.
 cdef object export_of(Storage storage, bint readonly)
 # Whether a buffer is asked for with these flags by NumPy's ``ndarray(buffer=)``, which gives it back at once, keeps the
 # object that it asked, and relies on that for the memory.

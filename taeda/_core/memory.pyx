@@ -175,7 +175,7 @@ cdef int settle_to_read(Storage storage) except -1:
 
 @cython.no_gc
 cdef class Pending:
-    """What is to be computed into a storage."""
+    """A computation whose result goes into a storage."""
 
 
 @cython.final

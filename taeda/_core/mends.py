@@ -1,4 +1,4 @@
-"""What to write instead, for errors about sizes and arguments. Imported once something has failed.
+"""Advice at the end of errors about sizes and arguments. Imported once something has failed.
 
 Every function gives the end of a message, from its separator on, or an empty text where nothing certain can be said.
 """

@@ -126,7 +126,7 @@ def recall(Op op, tuple args, dict kwargs, result):
 
 
 def pass_through(mode, function, tuple args, dict kwargs):
-    """What ``function`` gives, an op or a composite that was handed to ``mode``, with that mode on for what it calls.
+    """Run ``function``, an op or a composite that was handed to ``mode``, with that mode on for its inner calls.
 
     For a mode that watches. Modes that may change the call are handed it first, with ``mode`` as the outermost one, and
     then ``mode`` again what they make of it. Others that watch are handed it in turn, once each.
@@ -267,7 +267,7 @@ def is_inference_mode_enabled():
 
 
 def thread_settings():
-    """What is set for this thread, for one that goes on with its work."""
+    """The settings of this thread, for another thread that continues its work."""
     hooks = list(getattr(_thread_modes, "saved_hooks", ()))
     return NO_GRAD[0], FORWARD_LEVELS[0], INFERENCE[0], OVERRIDE_FLAGS[0], mode_stack(), hooks
 

@@ -36,7 +36,7 @@ cdef str FORWARD_PRE_HOOKS = "_forward_pre_hooks"
 cdef str BACKWARD_HOOKS = "_backward_hooks"
 cdef str BACKWARD_PRE_HOOKS = "_backward_pre_hooks"
 
-# What the Python half installs: see configure().
+# Set by the Python half through configure().
 cdef object parameter_class = None
 cdef object buffer_class = None
 cdef object tensor_class = None
@@ -173,7 +173,7 @@ cdef class ModuleBase:
         return value
 
     def __getattr__(self, name):
-        """What is asked of a subclass's ``super().__getattr__``: a parameter, buffer or child."""
+        """A parameter, buffer or child, for a subclass that calls ``super().__getattr__``."""
         cdef object value = lookup_registered(PyObject_GenericGetDict(self, NULL), name)
         if value is MISSING:
             return PyObject_GenericGetAttr(self, name)

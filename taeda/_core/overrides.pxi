@@ -68,7 +68,7 @@ cdef inline bint is_usual(PyObject* x) noexcept:
 
 
 cdef int unusual_kind(object x, int depth) except -1:
-    """What is unusual about ``x``, or about what is in it if it is a list or a tuple."""
+    """The unusual kind of ``x``, or of an item of ``x`` if it is a list or a tuple."""
     cdef Py_ssize_t i
     cdef PyObject** items
     cdef int found = USUAL
@@ -99,7 +99,7 @@ cdef int unusual_kind(object x, int depth) except -1:
 
 
 cdef int unusual(PyObject** args, Py_ssize_t n, PyObject* kwnames) except -1:
-    """What is unusual about the arguments of a call: USUAL nearly always."""
+    """The unusual kind among the arguments of a call; USUAL nearly always."""
     cdef Py_ssize_t i, m = 0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)
     cdef int found = USUAL
     cdef object x

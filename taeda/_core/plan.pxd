@@ -70,7 +70,7 @@ cdef class Plan:
     cdef list look_up(self, list tensors, char** bases)
     cdef object give(self, object x, list tensors, list storages)
 
-# What `repeat` gives where a kernel met a bad value.
+# The result of `repeat` if a kernel met a bad value.
 cdef object BAD
 
 cdef struct Key:             # what a call depends on, besides what its tensors hold

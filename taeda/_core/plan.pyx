@@ -29,7 +29,7 @@ cdef object BAD = object()
 
 
 class NoPlan(RuntimeError):
-    """What was called cannot be repeated from its launches; the message says why."""
+    """The call cannot be repeated from its launches; the message says why."""
 
 
 cdef class Form:
@@ -74,8 +74,7 @@ cdef class Plan:
 
     @property
     def launches(self):
-        """Of each launch the address of its kernel, its range, its grain, and what it is given: ``(place, index,
-        offset)``."""
+        """For each launch: the address of its kernel, range, grain, and operands ``(place, index, offset)``."""
         names = ("fixed", "given", "made", "scratch", "prepared")
         found = []
         for i in range(self.nsteps):
@@ -181,7 +180,7 @@ cdef class Plan:
         return 0
 
     cdef Storage source(self, int64_t i, list tensors):
-        """What prepared block ``i`` is computed from."""
+        """The storage from which the prepared block ``i`` is computed."""
         return (<Tensor>tensors[(<tuple>self.given[(<tuple>self.prepared[i])[1]])[0]]).storage
 
     cdef list look_up(self, list tensors, char** bases):
@@ -268,7 +267,7 @@ cdef bint add_word(Key* key, int64_t tag, int64_t value) noexcept:
 
 
 cdef bint add_tensor(Key* key, Tensor t) noexcept:
-    """What a plan depends on: the form, the alignment, and which argument before shares memory."""
+    """Add to a plan's key the tensor's form, its alignment, and the earlier argument with which it shares memory."""
     cdef int64_t i, shared = -1
     cdef int d
     if t.holds != VALUES or t.device_type or key.n + 4 + 2 * t.nd > key.room or key.ntensors >= MOST_STORAGES:

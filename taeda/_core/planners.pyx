@@ -172,7 +172,7 @@ def add_planner(op, str device, planner):
 
 
 def planner_of(op, int number):
-    """What computes ``op`` on the device of that number: the op itself, unless it was given a planner there."""
+    """The planner of ``op`` on the device ``number``: the op itself, unless it was given one there."""
     found = PLANNERS.get((op, number))
     if found is None:
         found = op

@@ -51,7 +51,7 @@ cdef int64_t thread_count() noexcept nogil
 cdef int launch_apart(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, int64_t grain,
                       tuple tensors) except -1
 
-# What `launch` does with all of a range, on this thread alone: in the same pieces, so to the same bits.
+# `launch` on this thread alone. The pieces are the same, and so are the bits.
 cdef int launch_alone(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain) except -1
 
 

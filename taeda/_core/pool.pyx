@@ -1,16 +1,17 @@
 """The thread pool: one function that runs a kernel over a range.
 
-A launch publishes one job; the calling thread and the workers take its pieces from atomic counters until none is left.
-There is a counter for each thread, of neighbouring pieces, so that what one op writes is read by the next on the same
-processor; who has done with its own helps the others.
-Workers are started by the first launch that has something for them, spin for some hundreds of microseconds after each
-job (only while the machine really has a processor for each), and then sleep on a lock. They never touch Python, so they
+A launch publishes one job. The calling thread and the workers take its pieces from atomic counters until none is left.
+Each thread has a counter, of neighbouring pieces: the next op reads on the same processor the elements that this one
+wrote. A thread that finishes its share takes work from the others.
+
+The first launch that has work for them starts the workers. They spin for some hundreds of microseconds after each job
+(only while the machine really has a processor for each), and then sleep on a lock. They never touch Python, so they
 need no GIL and do not matter at interpreter exit. A second Python thread that launches while a job runs does its pieces
 itself; so does a piece that launches.
 
-How a worker and a launch agree that the job is over: a worker first adds itself to `active` and then looks at `open`;
-the launch first clears `open` and then waits for `active` to fall to zero. Either the worker sees that the job is
-closed, or the launch sees that the worker is in it.
+A worker and a launch agree in this way that the job is over: a worker first adds itself to `active` and then looks at
+`open`; the launch first clears `open` and then waits for `active` to fall to zero. Either the worker sees that the job
+is closed, or the launch sees that the worker is in it.
 """
 
 from libc.stdint cimport int64_t

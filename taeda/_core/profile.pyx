@@ -1,4 +1,4 @@
-"""What a profile is made of while the program runs: ops, nodes and ranges, and below them runs of kernels.
+"""Events of a profile while the program runs: ops, nodes and ranges, and below them runs of kernels.
 
 A :class:`Recorder` is a mode: it sees every op of the threads that have it, and writes one event of 80 bytes into a
 buffer. Runs of kernels come through the probes of the kernels (``taeda/kernels/build.py``) from every thread, the
@@ -109,7 +109,7 @@ atomics.around_forks(acquire, drop)
 
 
 cdef inline void join_session() noexcept nogil:
-    """What this thread remembers of an earlier recording means nothing now."""
+    """Forget what this thread remembers of an earlier recording."""
     global own_session, current, last_run
     if own_session != session:
         own_session = session
@@ -149,7 +149,7 @@ cdef inline void close_event(int64_t place) noexcept:
 
 
 cdef void watch(char** ptr, const int64_t* arg, int64_t begin, int64_t end, Probe* probe, kernel_t body) noexcept nogil:
-    """What the probes of kernels lead to."""
+    """The function that the probes of kernels call."""
     global running, runs, n_runs, room_runs, last_run
     cdef int64_t start, stop, event
     cdef Run* r
@@ -398,7 +398,7 @@ cdef class Recorder:
             events[place].written += written
 
     def read_events(self):
-        """What was recorded: tuples (name, kind, start, end, parent, thread, number, moved, written, before, after,
+        """The recorded events: tuples (name, kind, start, end, parent, thread, number, moved, written, before, after,
         call)."""
         cdef int64_t i
         cdef Event* e

@@ -274,7 +274,7 @@ cdef class Generator:
             raise RuntimeError("set_state: expected a generator's state, got bytes that are none")
         enter(self)
         self.seeded_with = saved.seed
-        # What counts in PyTorch's state is `left`: 1 means that the next draw makes a new block.
+        # `left` decides in PyTorch's state: 1 means that the next draw makes a new block.
         self.fresh = saved.left == 1 and saved.next == 0
         self.position = N + 1 - saved.left
         for i in range(N):

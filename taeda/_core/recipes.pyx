@@ -50,7 +50,7 @@ cdef computer_t computer = NULL
 @cython.final
 @cython.no_gc
 cdef class Recipe(Pending):
-    """What the memory of a storage should hold: an op and its operands."""
+    """An op and its operands, whose result the memory of a storage should hold."""
 
     def __dealloc__(self):
         forget(self)

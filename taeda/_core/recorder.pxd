@@ -1,4 +1,4 @@
-"""What a thread that plans would have run, or one that is observed runs: its launches, and the memory of these."""
+"""Records of the launches of a thread that plans or is observed, and of their memory."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
@@ -47,7 +47,7 @@ cdef struct Recorder:
     int64_t room_blocks, room_steps, room_pointers, room_numbers
     const char* refused  # why what this thread does cannot be repeated from what was kept; NULL while it can
     bint observing       # what this thread does is done, and kept as well
-    bint dry             # though its kernels are not run: memory holds anything
+    bint dry             # its kernels are not run: the contents of memory are arbitrary
     PyObject* calls      # what note_call was given, a list; a reference
     PyObject* place      # where the refusal came from, as `on_refusal` has told; a reference, or NULL
 
@@ -70,8 +70,8 @@ cdef void note_allocated(void* data, int64_t nbytes) noexcept nogil
 cdef void note_released(void* data) noexcept nogil
 # The caller's own memory that the next launch is given: rows of `width` words, of which the first are addresses.
 cdef void note_table(const void* data, int64_t rows, int64_t width, int64_t naddresses) noexcept nogil
-# What an observed thread does with numbers of its own before the next launch: `thing.replay(address of its table)`.
-# With an address: a question about what is there, as `replay.Skip`.
+# Note a call that an observed thread makes with numbers of its own before the next launch: `thing.replay(address of its
+# table)`. With an address it is a question about the contents there, as `replay.Skip`.
 cdef int note_call(object thing, char* address=*) except -1
 cdef void note_flag(void* data, int64_t nbytes) noexcept nogil
 # Say that the body has filled a block, and with what.

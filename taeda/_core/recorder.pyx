@@ -1,4 +1,4 @@
-"""What a thread that plans would have run, or one that is observed runs: its launches, and the memory of these.
+"""Records of the launches of a thread that plans or is observed, and of their memory.
 
 A thread that plans (its place is device meta) runs the body of an op on device meta: storages are addresses without
 contents, and `pool.launch` runs nothing. With a recorder it keeps each launch as it was meant: kernel, pointers,

@@ -1,4 +1,4 @@
-"""What launchers of row-wise kernels share with reductions."""
+"""Functions that launchers of row-wise kernels share with reductions."""
 
 from libc.stdint cimport int8_t, int64_t, uint64_t
 

@@ -1,4 +1,4 @@
-"""What a function can ask when it may be compiled as a script: below ``nn``, whose layers ask it."""
+"""Questions of a function that may be compiled as a script. It stands below ``nn``, whose layers ask them."""
 
 
 def is_scripting() -> bool:

@@ -53,7 +53,7 @@ cdef class Storage:
         pass  # an Export is released; NumPy looks whether this is here before it trusts buffers
 
     def _readable(self):
-        """The bytes, for who only reads them, as a file does: nobody can write there through this view.
+        """The bytes for a reader, such as a file: nobody can write there through this view.
 
         So it does not count as exposed, after which no op that reads it is deferred.
         """

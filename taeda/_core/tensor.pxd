@@ -264,8 +264,8 @@ cdef Tensor empty_strided_like(int dtype, Tensor like, bint late=*)
 cdef bint is_dense(Tensor t) noexcept
 cdef bint same_sizes(Tensor a, Tensor b) noexcept
 
-# What may put a pointwise op off, into a new tensor or one that is given: gives its result, or None where it must be
-# computed at once. And what computes storages together.
+# A function that may defer a pointwise op, into a new tensor or a given one. It returns the result, or None if the op
+# must be computed at once. Below it, a function that computes storages together.
 ctypedef object (*recorder_t)(Op, PyObject**, int, int, int, Tensor)
 ctypedef int (*settle_all_t)(list) except -1
 ctypedef bint (*compute_into_t)(Tensor, Tensor) except -1
@@ -281,13 +281,13 @@ cdef int need_memory(Storage storage) except -1
 cdef int recorders           # threads that put ops off
 cdef object COPY             # the pointwise op that copies, bound by taeda.ops
 
-# What an op that keeps plans calls for its body.
+# The function that an op with plans calls in place of its body.
 ctypedef object (*planner_t)(Op, PyObject**)
 cdef void set_planner(planner_t planner) noexcept
 cdef object call_body(Op op, PyObject** bound)
 cdef int default_code() noexcept
 
-# What the engine uses.
+# Functions for the engine.
 cdef object binary(int which, Tensor a, object b)
 cdef object edge_of(Tensor t, int* nr)
 cdef object unpack_value(object x, Node node)
@@ -334,7 +334,7 @@ cdef inline char* address_of(Tensor t) except? NULL nogil:
 
 
 cdef inline char* address_to_read(Tensor t) except? NULL:
-    """`address_of` for who does not write there: what others are to read there later need not be computed first."""
+    """`address_of` for reading only. Deferred reads of the same memory by others need not be computed first."""
     return (t.raw if t.holds == VALUES and (not unsettled or t.storage.recipe is None)
             else settled_address(t, False, True))
 
@@ -365,5 +365,5 @@ cdef inline char* stored_at(Tensor t) except? NULL nogil:
 
 
 cdef inline char* stored_to_read(Tensor t) except? NULL nogil:
-    """`stored_at` for who does not write there."""
+    """`stored_at` for reading only."""
     return t.raw if t.holds != NOTHING and t.device_type == 0 and not unsettled else settled_address(t, True, True)

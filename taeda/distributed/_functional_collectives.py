@@ -29,7 +29,7 @@ __all__ = [
 
 
 class AsyncCollectiveTensor(Tensor):
-    """What PyTorch gives for a collective that is under way. No tensor here is one."""
+    """PyTorch's class for the result of a collective that is under way. No tensor here is one."""
 
 
 def wait_tensor(tensor: Tensor) -> Tensor:

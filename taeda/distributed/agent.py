@@ -34,7 +34,7 @@ _LEAVE = 10.0  # seconds that the keeper of the store waits for the others to re
 
 @dataclass
 class Plan:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     nodes: tuple[int, int]
     processes: int
@@ -55,7 +55,7 @@ class Plan:
 
 @dataclass
 class Round:
-    """What the agents of a round agreed on."""
+    """The result of a rendezvous: the processes on which the agents of a round agreed."""
 
     number: int
     index: int  # of this machine

@@ -564,7 +564,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
 
 
 class _CoalescingManager:
-    """What :func:`_coalescing_manager` gives: ``wait()`` for what was asked for within it."""
+    """The result of :func:`_coalescing_manager`. ``wait()`` waits for the collectives that were started within it."""
 
     def __init__(self) -> None:
         self.works: list[Work] = []

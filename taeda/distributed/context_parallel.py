@@ -39,9 +39,9 @@ _Block = tuple[slice, slice, bool]  # of queries, of keys, and whether it is cau
 
 
 def _block(rank: int, source: int, causal: bool, balanced: bool, half: int) -> _Block | None:
-    """What the queries of ``rank`` see of the keys of ``source``; None where it is nothing.
+    """The part of the keys of ``source`` that the queries of ``rank`` see; None if they see nothing.
 
-    Balanced, rank ``r`` of ``n`` has the parts ``r`` and ``2 n - 1 - r`` of ``2 n``: as much to do as any other.
+    If balanced, rank ``r`` of ``n`` has the parts ``r`` and ``2 n - 1 - r`` of ``2 n``: all ranks do the same work.
     """
     whole = slice(None)
     if not causal or source == rank:

@@ -194,7 +194,7 @@ class DistributedDataParallel(Module, Joinable):
             p.register_post_accumulate_grad_hook(self._arrived)
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        """What trainers write to their logs: sizes and settings, by PyTorch's names."""
+        """Sizes and settings by PyTorch's names, which trainers write to their logs."""
         return {
             "world_size": self.process_group.size(),
             "rank": self.process_group.rank(),
@@ -277,7 +277,7 @@ class DistributedDataParallel(Module, Joinable):
         return outputs
 
     def _agree(self, mine: bool) -> bool:
-        """Whether a process will average gradients in this iteration: who has no inputs has to know."""
+        """Whether a process will average gradients in this iteration. Processes without inputs have to know."""
         return _largest(int(mine), self.process_group) > 0
 
     def _broadcast_buffers(self, active: bool) -> None:
@@ -358,7 +358,7 @@ class DistributedDataParallel(Module, Joinable):
         return Join([self], enable and not self._alone, throw_on_early_termination, **options)
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """What a process without batches does."""
+        """The hook of a process that has no more batches."""
         self._divide_by_active = not kwargs.get("divide_by_initial_world_size", True)
         if self._divide_by_active and self._hook is not None:
             raise RuntimeError("join: divide_by_initial_world_size=False is not for a communication hook")
@@ -439,7 +439,7 @@ def _largest(mine: int, group: Any) -> int:
 
 
 def _leaf(p: Any) -> Any:
-    """Of a parameter that tensor parallelism has cut, this process's part: other groups have other parts."""
+    """This process's part of a parameter that tensor parallelism has cut. Other groups have other parts."""
     return p._graph_parts()[0] if isinstance(p, OfParts) and p._same_elements else p
 
 

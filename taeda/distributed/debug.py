@@ -29,7 +29,7 @@ _level: DebugLevel | None = None
 
 
 def get_debug_level() -> DebugLevel:
-    """That of the environment, or what was set.
+    """The level that was set, else that of the environment.
 
     Raises:
         ValueError: the environment names another.

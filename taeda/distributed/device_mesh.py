@@ -73,7 +73,7 @@ class DeviceMesh:
         return self._groups[self._dim(mesh_dim)]
 
     def get_all_groups(self) -> list:
-        """Those along all dimensions."""
+        """The groups along all dimensions."""
         return list(self._groups)
 
     def size(self, mesh_dim: int | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What can go wrong between processes.
+"""Errors between processes.
 
 DistError (a RuntimeError)
  |-- DistBackendError   a collective failed, or does not agree with that of another rank

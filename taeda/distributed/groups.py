@@ -91,7 +91,7 @@ class ProcessGroup:
 
 
 class _World:
-    """What :func:`init_process_group` made."""
+    """The state that :func:`init_process_group` sets up."""
 
     def __init__(self) -> None:
         self.default: ProcessGroup | None = None

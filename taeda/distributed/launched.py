@@ -1,4 +1,4 @@
-"""What started this process: the variables that launchers (torchrun, mpiexec, srun) leave in the environment."""
+"""The launcher of this process: the variables that launchers (torchrun, mpiexec, srun) leave in the environment."""
 
 from __future__ import annotations
 

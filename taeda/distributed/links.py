@@ -1,11 +1,11 @@
 """Messages between the processes of a world: one TCP connection for each two of them.
 
-Whatever comes is read and laid out by its key, so that sending never waits for the other side to ask: by the thread
-that waits for it, straight into its memory, or by one of the connection while nobody waits. A message carries what its
-sender is doing; one that waits for something else, for a process that is gone, or longer than the timeout, fails and
-says so, and lets the others know.
+Messages are read when they come, and kept by key: a sender never waits until the other side asks. The thread that waits
+for a message reads it straight into its memory; if none waits, the connection's own thread reads it. A message says
+which call its sender makes. A receiver fails if the sender makes another call, if its process is gone, or after the
+timeout. The error says which, and the receiver tells the others.
 
-Only who has the token that a process left in the store may connect to it. What says anything else is dropped.
+A process puts a token into the store, and a connection must begin with it. Other connections are dropped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _all_links: weakref.WeakSet[Links] = weakref.WeakSet()
 
 
 class Header(NamedTuple):
-    """What a message says beside its bytes."""
+    """The fields of a message beside its bytes."""
 
     kind: str  # "data", "waiting" or "failed"
     group: str
@@ -357,10 +357,9 @@ class Links:
         self, ranks: Iterable[int], key: Key, doing: str, timeout: timedelta | None = None, site: str = "",
         into: memoryview | None = None,
     ) -> tuple[int, Header, memoryview]:  # fmt: skip
-        """What one of ``ranks`` sent: its rank, the header and the bytes.
+        """Receive a message of one of ``ranks``: its rank, the header and the bytes.
 
-        The bytes are written ``into`` memory, if it is given, of their size, and this thread reads them: then that is
-        what is returned.
+        If memory of the right size is given as ``into``, this thread reads the bytes into it, and returns it.
 
         Raises:
             DistBackendError: none came in time, a process is gone, or the processes do not do the same.
@@ -405,7 +404,7 @@ class Links:
         return rank, header, payload
 
     def _look(self, ranks: list[int], key: Key, doing: str) -> tuple[int, Header, memoryview] | None:
-        """What has come under ``key``, or None; called with the lock."""
+        """The message that has come under ``key``, or None. Called with the lock."""
         if key[1].isdigit():  # what came for this collective may have been sent before the mismatch was seen
             self.check(key[0])
         for rank in ranks:

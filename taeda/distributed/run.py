@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _plan(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Plan:
-    """What the options ask for; ends the program where they make no sense."""
+    """The plan that the options describe. Options that make no sense end the program."""
     here = options.nproc_per_node
     here = str(len(os.sched_getaffinity(0))) if here in ("cpu", "auto") else here
     fewest, _, most = options.nnodes.partition(":")

@@ -303,7 +303,7 @@ _FIELDS, _FIELD = 4096, 1 << 28  # how many, and bytes of each
 
 
 def _secret() -> bytes:
-    """That of the run, which launchers put in the environment; nothing where nobody did."""
+    """The secret of the run, which launchers put in the environment; empty if none did."""
     return os.environ.get("TAEDA_DISTRIBUTED_SECRET", "").encode()
 
 
@@ -496,7 +496,7 @@ class TCPStore(Store):
             ) from None
 
     def _ask(self, *fields: bytes, waits: float | None = None) -> bytes | None:
-        """What the server answers, which may wait for so many seconds (None: the store's timeout)."""
+        """The server's answer. It may wait for ``waits`` seconds (None: the store's timeout)."""
         seconds = (self._timeout.total_seconds() if waits is None else waits) + _LATE
         with self._lock:
             try:

@@ -1,4 +1,4 @@
-"""Who is told of each collective, and of each op on DTensors."""
+"""Watchers, which are told of each collective and of each op on DTensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["WATCHERS", "Watcher", "functional", "is_functional"]
 
 
 class Watcher(Protocol):
-    """What :data:`WATCHERS` holds."""
+    """An entry of :data:`WATCHERS`."""
 
     def collective(self, doing: str) -> None:
         """A collective begins; ``doing`` is its name with its arguments in brackets."""

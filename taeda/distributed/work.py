@@ -37,7 +37,7 @@ class Work:
         return self.is_completed() and self._future.exception() is None
 
     def exception(self) -> BaseException | None:
-        """What went wrong."""
+        """The error, or None."""
         return self._future.exception() if self.is_completed() else None
 
     def result(self) -> list:
@@ -59,7 +59,7 @@ class Work:
 
 
 def done(result: list) -> Work:
-    """What has ended already, with ``result``."""
+    """Work that has ended already, with ``result``."""
     future = Future()
     future.set_result(result)
     return Work(future)

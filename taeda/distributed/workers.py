@@ -87,7 +87,7 @@ class Logs:
         return made
 
     def open(self, attempt: int, local: int) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
-        """What ``Popen`` takes for the streams of a process, and those to copy: the stream's name and its file."""
+        """Arguments of ``Popen`` for the streams of a process, and the streams to copy: each one's name and file."""
         given: dict[str, Any] = {}
         copied = []
         for name, bit in _STREAMS:
@@ -128,7 +128,7 @@ def signals_handled(handler: Any, numbers: Iterable[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _signals_wait() -> Iterator[None]:
-    """What handles a signal that comes meanwhile is called afterwards; a blocked one would stay so in new processes."""
+    """Delay the handlers of signals to the end of the block. A blocked signal would stay blocked in new processes."""
     came: list[int] = []
     ours = [number for number in SIGNALS if callable(signal.getsignal(number))]
     try:

@@ -238,7 +238,7 @@ def _encode_graph(module: GraphModule) -> dict[str, Any]:
     return {"nodes": nodes, "graphs": inner}
 
 
-#: What stands for a number that a program finds, by the key that files have for it.
+#: Keys in files for the numbers that a program finds.
 _NUMBERS: dict[Any, str] = {SymIntArgument: "size", SymFloatArgument: "number", SymBoolArgument: "condition"}
 
 

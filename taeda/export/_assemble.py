@@ -1,4 +1,4 @@
-"""What readers of files share: JSON without surprises, and a program of its parts."""
+"""Functions that readers of files share: JSON that is checked, and a program from its parts."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ class Capture(Numbers):
     # ---- arguments as nodes ----
 
     def node_of(self, x: Any) -> Any:
-        """What stands for ``x`` in the graph that is being recorded."""
+        """The node or constant of ``x`` in the graph that is being recorded."""
         if isinstance(x, Traced):
             return self._node_in(self.scope, x)
         if isinstance(x, _Symbolic):

@@ -1,4 +1,4 @@
-"""What the arguments of an exported program must be, checked when it is called."""
+"""Checks of the arguments of an exported program, made when it is called."""
 
 from __future__ import annotations
 

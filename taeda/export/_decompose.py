@@ -89,7 +89,7 @@ def _by_name(function: Any, rule: Callable, *args: Any, **kwargs: Any) -> Any:
 
 
 class _Memory:
-    """What tensors that share memory have in common: the one that owns it, and how often it was written to."""
+    """Memory that tensors share: its owner, and how often it was written to."""
 
     def __init__(self, base: Traced) -> None:
         self.base, self.version = base, 0
@@ -129,7 +129,7 @@ class _Lowering(Capture):
         return any(self.versions.get(_address(x), x.metas[0]._version) != x.metas[0]._version for x in traced)
 
     def memory(self, x: Traced) -> _Memory:
-        """That of ``x``."""
+        """The memory of ``x``."""
         return self.memories.setdefault(_address(x), _Memory(x))
 
     def node_of(self, x: Any) -> Any:
@@ -171,7 +171,7 @@ class _Lowering(Capture):
         self.scope.nodes[id(memory.base)] = node
 
     def _through(self, make: Any, base: Traced, value: Traced) -> Traced | None:
-        """What ``base`` is after its view that ``make`` makes got a value; None where no op says it."""
+        """The value of ``base`` after its view, which ``make`` makes, got a new value; None if no op computes it."""
         function, args, kwargs, source, before, part = make.args
         start = base if before is None else before[1](base)
         args, kwargs = map_aggregate((args, kwargs), lambda x: start if x is source else x)
@@ -249,7 +249,7 @@ class _Lowering(Capture):
         self._set(x, made)
 
     def _lowered(self, function: Any, rule: Callable, args: tuple, kwargs: dict) -> Any:
-        """What the rule gives, if it leads to public ops; else NotImplemented, and nothing was recorded.
+        """The result of the rule, if it leads to public ops; else NotImplemented, and nothing was recorded.
 
         Raises:
             Exception: what a rule of the caller's own raises.
@@ -574,7 +574,7 @@ class _Attempt:
         return made
 
     def _end(self, result: tuple) -> None:
-        """What was written is an output, before the others."""
+        """Put the written tensors before the other outputs."""
         mode, values, self.outputs = self.mode, [], []
         kinds = {
             InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION, InputKind.BUFFER: OutputKind.BUFFER_MUTATION,

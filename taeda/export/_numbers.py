@@ -42,7 +42,7 @@ class Numbers:
     def _of_unknown_size(
         self, rule: Callable, low: Any, high: Any, mask: Traced | None, found: dict, sample: int, given: tuple
     ) -> Any:
-        """What an op gives whose result has an unknown size; one mask always selects as many elements."""
+        """The result of an op with an unknown size. The same mask always selects the same number of elements."""
         if low is None:
             return rule(None, given)
         if "name" not in found:

@@ -104,7 +104,7 @@ def _reshape(x: Any, size: Any) -> Any:
     return OPS["reshape"], (x, size), {}
 
 
-#: What is otherwise in a file than as a call: steps of programs, and what depends on where and how tensors lie.
+#: Ops that differ between a file and a call: steps of programs, and ops that depend on device and memory format.
 _IN_FILES: dict[str, Callable] = {
     "to": _cast, "to.other": lambda x, other, *rest, **more: (METHODS["to"], (x, other), {}),
     "view.default": _reshape, "_unsafe_view": _reshape, "item": _item, "_local_scalar_dense": _item,

@@ -83,6 +83,6 @@ def _batch_norm(
     return _native_batch_norm(call, write, input, weight, bias, running_mean, running_var, training, share, eps)[0]
 
 
-#: Of functions that write to arguments besides the first, by name: the same by a step that does not write, which
-#: ``call`` records, and ``write``, after which a tensor has another one's values.
+#: Replacements of functions that write to arguments besides the first, by name: a step that does not write, which
+#: ``call`` records, and ``write``, which gives a tensor the values of another.
 WITHOUT_WRITES: dict[str, Callable] = {"batch_norm": _batch_norm, "native_batch_norm": _native_batch_norm}

@@ -202,7 +202,7 @@ def _bound(function: Any, args: tuple, kwargs: dict) -> dict[str, Any]:
 
 
 def numbers(given: Any, names: list[str]) -> list[str]:
-    """Those of the unknown numbers that are arguments, not sizes of tensors."""
+    """The unknown numbers that are arguments, not sizes of tensors."""
     found: set[str] = set()
     for x in pytree.tree_leaves(map_aggregate(given, _slices)):
         if isinstance(x, _Symbolic):

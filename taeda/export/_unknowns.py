@@ -201,7 +201,7 @@ class Unknowns:
         return low, high
 
     def _conditions(self) -> list[tuple[set[str], tuple[Expr, Unknown | None]]]:
-        """What must hold, with the symbols that it is about: facts, and that fixed symbols are in their ranges."""
+        """The conditions that must hold, each with its symbols: facts, and the ranges of fixed symbols."""
         given = [(fact, None) for fact in self.facts.values()]
         given += [(other, self.symbols[name]) for name, other in self.fixed.items()]  # type: ignore[misc]
         made = ((self._without_fixed(expr), symbol) for expr, symbol in given)
@@ -256,7 +256,7 @@ def difference(expr: Expr) -> tuple[dict[str, int], int] | None:
 
 
 class Knowledge:
-    """What is known at a place of the program: ranges of symbols, and conditions that were checked before."""
+    """Knowledge at one place of the program: ranges of symbols, and conditions that were checked before."""
 
     def __init__(self, bounds: dict[str, tuple[float, float]]) -> None:
         self.bounds = dict(bounds)

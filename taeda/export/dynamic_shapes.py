@@ -165,7 +165,7 @@ class ShapesCollection:
         return len(self._shapes)
 
     def dynamic_shapes(self, m: Any, args: tuple, kwargs: dict | None = None) -> Any:
-        """What ``export`` takes.
+        """The argument ``dynamic_shapes`` of ``export``.
 
         Raises:
             ValueError: a tensor is not among the arguments.
@@ -203,7 +203,7 @@ class AdditionalInputs:
         self._examples.append((args, kwargs))
 
     def dynamic_shapes(self, m: Any, args: tuple, kwargs: dict | None = None) -> Any:
-        """What ``export`` takes, as ``args`` and ``kwargs`` nest.
+        """The argument ``dynamic_shapes`` of ``export``, nested as ``args`` and ``kwargs`` are.
 
         Raises:
             ValueError: arguments nest in another way, or numbers of dimensions and values that must be fixed differ.

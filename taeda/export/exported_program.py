@@ -177,7 +177,7 @@ class ExportedProgram:
 
     @property
     def constraints(self) -> list[str]:
-        """What the sizes of arguments must be, as sentences."""
+        """Sentences that say what the sizes of arguments must be."""
         return self._checks.constraints()
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:

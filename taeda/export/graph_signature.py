@@ -1,4 +1,4 @@
-"""What the inputs and outputs of an exported graph are: parameters, buffers, constants, arguments, results, writes."""
+"""Kinds of inputs and outputs of an exported graph: parameters, buffers, constants, arguments, results, writes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ArgumentSpec = TensorArgument | SymIntArgument | SymFloatArgument | SymBoolArgum
 
 
 class InputKind(Enum):
-    """What an input is."""
+    """The kind of an input."""
 
     USER_INPUT = auto()
     PARAMETER = auto()
@@ -63,7 +63,7 @@ class InputKind(Enum):
 
 
 class OutputKind(Enum):
-    """What an output is."""
+    """The kind of an output."""
 
     USER_OUTPUT = auto()
     LOSS_OUTPUT = auto()

@@ -1,6 +1,5 @@
 """``taeda.jit``: programs that leave Python. ``script`` compiles source, ``trace`` records ops, ``save`` and
-``load`` are
-PyTorch's archives.
+``load`` write and read PyTorch's archives.
 
 See ``docs/jit.md``.
 """

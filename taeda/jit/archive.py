@@ -42,7 +42,7 @@ from .types import (
 )  # fmt: skip
 
 MAX_CODE = 2**26  # bytes of one file of code
-#: What code that is damaged leads to, where no message of its own says what is wrong.
+#: Errors to which damaged code leads, if no message of its own says what is wrong.
 _DAMAGE = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, SyntaxError)
 MAX_NESTING = 90  # parentheses that are open at once, and levels of indentation
 
@@ -62,7 +62,7 @@ class ArchiveFrontend(Frontend):
         self.unit = unit
 
     def global_name(self, name: str, node: ast.AST) -> Value:
-        """What the language has under ``name``."""
+        """The value of ``name`` in the language."""
         if name in ("torch", "ops", "CONSTANTS", "__torch__"):
             return Space(name)
         if name in FORM_NAMES:
@@ -77,7 +77,7 @@ class ArchiveFrontend(Frontend):
         return None
 
     def attribute_of(self, value: Sugar, name: str, node: ast.AST) -> Value:
-        """What a qualified name means, as far as it goes."""
+        """The value of a qualified name, or of the part that is there so far."""
         if not isinstance(value, Space):
             return None
         path = value.path
@@ -208,7 +208,7 @@ class Unit:
 
     # ---- functions --------------------------------------------------------------------------------------------------
     def scratch(self, source: Source) -> ArchiveFrontend:
-        """What reads types and constants outside of functions."""
+        """A front end that reads types and constants outside of functions."""
         return self.frontend(ir.Function("types", [], NONE), self, source)
 
     def function(self, qualified: str, node: ast.FunctionDef, source: Source, owner: ClassType | None) -> ir.Function:
@@ -499,7 +499,7 @@ class ArchiveLoader(ZipLoader):
         return reader.load(), reader.position
 
     def find(self, module: str, name: str) -> Any:
-        """What a name in a pickle stands for."""
+        """The object for a name in a pickle."""
         if module == "torch.jit._pickle":
             if name not in _HELPERS:
                 raise UnpicklingError(f"the archive asks for {module}.{name}, which is not known")

@@ -1,5 +1,5 @@
-"""What computes the ops of scripts: numbers, strings, lists and dictionaries, and tensor ops whose arguments are not in
-the order of taeda's own. All other ops are those of the op table, by name.
+"""Functions that compute the ops of scripts: numbers, strings, lists and dictionaries, and tensor ops with arguments in
+another order than taeda's own. All other ops are those of the op table, by name.
 
 Functions take arguments in the order of the signatures in ``schemas.txt``.
 """
@@ -28,7 +28,7 @@ INT_MAX = 2**63 - 1
 
 # ---- exceptions ------------------------------------------------------------------------------------------------------
 class ScriptError(RuntimeError):
-    """What PyTorch calls ``torch.jit.Error``: an exception that a script raises."""
+    """An exception that a script raises; PyTorch's ``torch.jit.Error``."""
 
 
 def raise_exception(message: Any, name: str | None = None) -> None:
@@ -146,7 +146,7 @@ def _sorted(x: list) -> list:
 
 
 def _order(x: list) -> Any:
-    """What compares the elements: objects of scripts by their own ``__lt__``."""
+    """A key that compares elements. Objects of scripts are compared by their own ``__lt__``."""
     if not x or not isinstance(x[0], ScriptObject):
         return None
     less = x[0]._kind.method("__lt__")

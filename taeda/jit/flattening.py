@@ -58,7 +58,7 @@ def assigned(body: list[Any]) -> Counter[int]:
 
 
 class _Frame:
-    """What the variables of a function are in the one that its body is written into."""
+    """The variables of an inlined function, in the function that its body is written into."""
 
     def __init__(self, function: ir.Function, counts: Counter[int], same: bool) -> None:
         self.counts, self.same = counts, same
@@ -310,7 +310,7 @@ class Flattener:
 
     # ---- calls ------------------------------------------------------------------------------------------------------
     def _call(self, e: ir.Call, out: list[Any]) -> Any:
-        """What the function gives, after its statements; a call of it where it returns from inside of a loop."""
+        """Write the function's statements and return its result; a call of it if it returns from inside a loop."""
         function = e.function
         if function in self.active:
             return e

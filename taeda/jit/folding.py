@@ -122,7 +122,7 @@ def _with_weights(op: ir.Op, weight: Tensor, bias: Tensor) -> ir.Op:
 
 
 def _normalized(layer: ir.Assign, norm: ir.Op) -> Any:
-    """What stands for ``norm`` of the layer's result, whose weights are changed; None where they cannot be."""
+    """The expression that replaces ``norm`` of a layer's result, with new weights in the layer; else None."""
     op: Any = layer.value
     found = _weights(op)
     names = "weight bias running_mean running_var training momentum eps".split()
@@ -152,7 +152,7 @@ def _is_matrix(x: Any) -> ir.Op:
 
 
 def _scaled(layer: ir.Assign, step: ir.Op) -> Any:
-    """What stands for a convolution's result with a constant added or multiplied; None where it cannot be folded."""
+    """The expression for a convolution's result with a constant added or multiplied; None if it cannot be folded."""
     op: Any = layer.value
     name, found = step.schema.name, _weights(op)
     if found is None or step.schema.space != "aten" or name not in ("add", "sub", "mul", "div") or len(step.args) < 2:

@@ -14,7 +14,7 @@ from .interpreter import read_attribute
 from .modules import RecursiveScriptModule
 from .types import BOOL, REQUIRED, ClassType, FunctionType, Parameter, type_of
 
-#: What names of classes of frozen modules end in.
+#: End of the names of frozen modules' classes.
 FROZEN = "Frozen"
 
 

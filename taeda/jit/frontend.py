@@ -1,8 +1,7 @@
 """From syntax to typed expressions and statements: one front end for scripts and for the code in archives.
 
-What a name means is a subclass's matter (:mod:`.script`, :mod:`.archive`). Here are the language's rules: types,
-narrowing of
-Optionals, which branches are taken, indexing, overloads.
+Subclasses say what a name means (:mod:`.script`, :mod:`.archive`). This module has the language's rules: types,
+narrowing of Optionals, which branches are taken, indexing, overloads.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class Frontend(Statements, Calls, Operators):
 
     # ---- what subclasses know ---------------------------------------------------------------------------------------
     def global_name(self, name: str, node: ast.AST) -> Value:
-        """What a name that is no variable means; None: nothing."""
+        """The value of a name that is no variable; None if it has none."""
         raise NotImplementedError
 
     def attribute_of(self, value: Sugar, name: str, node: ast.AST) -> Value:
@@ -124,7 +123,7 @@ class Frontend(Statements, Calls, Operators):
         return ir.Var(slot, name, t)
 
     def lookup(self, name: str) -> Value | None:
-        """What a variable is now, or None."""
+        """The present value of a variable, or None."""
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
@@ -161,7 +160,7 @@ class Frontend(Statements, Calls, Operators):
         return self.value(self.emit(node, hint), node)
 
     def value(self, value: Value, node: ast.AST) -> ir.Expr:
-        """What was emitted, as a value."""
+        """The emitted expression, as a value."""
         if isinstance(value, ir.Expr):
             if isinstance(value, ir.Iterate):
                 return self.list_of_iterable(value)

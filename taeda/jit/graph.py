@@ -10,7 +10,7 @@ from .types import BOOL, INT, NONE, FunctionType, Type
 
 
 class Value:
-    """What a node gives: a name and a type."""
+    """A result of a node: a name and a type."""
 
     def __init__(self, name: str, type: Type, node: Node | None) -> None:
         self._name, self._type, self._node = name, type, node
@@ -24,7 +24,7 @@ class Value:
         return self._type
 
     def node(self) -> Node | None:
-        """What gives it."""
+        """The node that computes it."""
         return self._node
 
     def __repr__(self) -> str:
@@ -44,11 +44,11 @@ class Node:
         return self._kind
 
     def inputs(self) -> Iterator[Value]:
-        """What it takes."""
+        """The inputs of the node."""
         return iter(self._inputs)
 
     def outputs(self) -> Iterator[Value]:
-        """What it gives."""
+        """The outputs of the node."""
         return iter(self._outputs)
 
     def output(self) -> Value:
@@ -102,7 +102,7 @@ class Graph:
         return iter(self._nodes)
 
     def outputs(self) -> Iterator[Value]:
-        """What is returned."""
+        """The returned values."""
         return iter(self._outputs)
 
     def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:

@@ -1,4 +1,4 @@
-"""What lower modules of this package need of higher ones, which put it here when they are imported."""
+"""Functions that lower modules of this package need from higher ones, which set them here when they are imported."""
 
 from __future__ import annotations
 

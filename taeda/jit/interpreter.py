@@ -20,7 +20,7 @@ Closure = Callable[[list], Any]
 
 
 def compile_function(function: ir.Function) -> Callable:
-    """What runs ``function`` on values of its parameters."""
+    """A callable that runs ``function`` on values of its parameters."""
     body = block(function.body)
     locals_ = [None] * (function.slots - len(function.parameters) + 1)
 
@@ -274,7 +274,7 @@ def _iterate(e: ir.Iterate) -> Closure:
 
 
 def target(targets: list[Any]) -> Callable[[list, Any], None]:
-    """What stores a value at the targets of an assignment: ``[a]`` is one name, more are taken apart."""
+    """A function that stores a value at the targets of an assignment: at one name, or unpacked at several."""
     if len(targets) == 1 and isinstance(targets[0], ir.Var):
         slot = targets[0].slot
 

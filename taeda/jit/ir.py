@@ -32,7 +32,7 @@ class Const(Expr):
 
 @dataclass(slots=True)
 class Var(Expr):
-    """What a variable holds; ``type`` may be narrower than the variable's own."""
+    """The value of a variable; ``type`` may be narrower than the variable's own."""
 
     slot: int
     name: str
@@ -181,7 +181,7 @@ class IsInstance(Expr):
 
 @dataclass(slots=True)
 class Iterate(Expr):
-    """What a loop goes over: ``range``, ``enumerate``, ``zip`` of ``parts``, or one list, text or dictionary
+    """The values that a loop goes over: ``range``, ``enumerate``, ``zip`` of ``parts``, or one list, text or dictionary
     (``""``)."""
 
     word: str
@@ -398,7 +398,7 @@ class Function:
 
     @property
     def run(self) -> Callable:
-        """What computes it: takes all arguments, by position, as values of their types."""
+        """The callable that computes it. It takes all arguments by position, as values of their types."""
         if self._run is None:
             self._run = HOOKS["compile"](self.define())
         return self._run

@@ -15,7 +15,7 @@ aten: Any = None  # the front end knows the name
 
 
 def define(name: str, source: str, space: dict[str, Any]) -> None:
-    """What ``source`` defines, in the namespace ``space``; the front end reads the source again by its file's name."""
+    """Run the definitions of ``source`` in the module ``space``. The front end reads the source again by file name."""
     file = f"<{space['__name__']}.{name}>"
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
     exec(compile(source, file, "exec"), space)

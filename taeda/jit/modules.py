@@ -1,4 +1,4 @@
-"""What programs hold of scripts: modules, functions and methods that run without their source."""
+"""Modules, functions and methods of scripts, as programs hold them. They run without their source."""
 
 from __future__ import annotations
 

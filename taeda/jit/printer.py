@@ -237,7 +237,7 @@ class Printer:
         return f"{e.word}({inner})" if e.word else inner
 
     def targets(self, targets: list[Any]) -> str:
-        """What is assigned to."""
+        """The text of an assignment's targets."""
         parts = []
         for t in targets:
             if isinstance(t, ir.Star):

@@ -132,7 +132,7 @@ def _op_names() -> dict[int, str]:
 
 @functools.cache
 def _library_functions() -> dict[int, Any]:
-    """What stands for each function of ``nn.functional``, by its id."""
+    """Replacements of the functions of ``nn.functional``, by the function's id."""
     found = {}
     for name, function in {**vars(library), **vars(layers)}.items():
         if isinstance(function, python_types.FunctionType) and function.__module__ in LIBRARY:
@@ -163,7 +163,7 @@ class SourceFrontend(Frontend):
         return self.python_value(value, node, name)
 
     def python_value(self, value: Any, node: ast.AST, name: str = "") -> Value:
-        """What an object of Python is in a script."""
+        """The value in a script of an object of Python."""
         if isinstance(value, (Sugar, ir.Expr)):
             return value
         if value is None or type(value) in (bool, int, float, str, complex):
@@ -486,7 +486,7 @@ class SourceFrontend(Frontend):
 
 # ---- functions -------------------------------------------------------------------------------------------------------
 def names_of(fn: Any, cls: Any = None) -> Callable[[str], Any]:
-    """What a function's names mean; ``cls`` may not be bound to its own name yet."""
+    """A function that looks up the names in a function. ``cls`` may not be bound to its own name yet."""
     fn = inspect.unwrap(fn)
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False))
     space = fn.__globals__
@@ -572,7 +572,7 @@ def _default(value: Any, t: Type, node: ast.AST, source: Source) -> Any:
 
 
 def define(node: ast.FunctionDef, source: Source, names: Callable, cls: Any = None) -> Callable[[ir.Function], None]:
-    """What fills in a function's body."""
+    """A function that fills in a function's body."""
 
     def compile_body(function: ir.Function) -> None:
         SourceFrontend(function, source, names, cls).compile(node.body)
@@ -600,7 +600,7 @@ def script_function(fn: Any) -> ir.Function:
 
 
 def raising(fn: Any, owner: ClassType | None) -> ir.Function:
-    """What stands for an unused function: to call it is an error."""
+    """A replacement for an unused function: to call it is an error."""
     node, source = parse_function(fn)
     parameters, result = signature(node, source, names_of(fn), owner, fn)
     name = f"{owner.name}.{fn.__name__}" if owner is not None else qualified_name(fn)

@@ -42,8 +42,7 @@ _NUMBERS_OF_THINGS = ("ScalarType", "Layout", "MemoryFormat")
 
 
 def find_function(space: str, name: str, overload: str = "") -> Callable | None:
-    """What computes the op ``space::name.overload``, or None. Names that this knows are the whole list: nothing else is
-    looked up."""
+    """The function that computes the op ``space::name.overload``, or None. Only names on its own list are looked up."""
     if space == "prim":
         return PRIMITIVES.get(name)
     if space != "aten":

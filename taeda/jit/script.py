@@ -197,7 +197,7 @@ def script_module(
 
 
 def _structure(module: nn.Module, kind: ClassType) -> Any:
-    """What modules of one type have in common; None where that cannot be told."""
+    """The parts that modules of one type have in common; None if they cannot be told."""
     constants = []
     for name, value in kind.constants.items():
         if isinstance(value, (Sugar, Tensor)):

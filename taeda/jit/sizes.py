@@ -64,7 +64,7 @@ _NUMBERS = (int, float, TracedSize, TracedFloat)
 
 
 def _value(method: str, a: Any, b: Any) -> Any:
-    """What Python computes of two numbers, one of which is traced."""
+    """The number that Python computes from two numbers, one of which is traced."""
     value = getattr(super(Traced, a), method)(b)
     if value is NotImplemented and type(b) in _NUMBERS:  # an int with a float
         value = getattr(float(a), method)(b)

@@ -322,7 +322,7 @@ class Statements(Part):
         return False
 
     def _merge(self, a: Scope, b: Scope, node: ast.AST) -> None:
-        """What variables are after two branches."""
+        """Merge the variables of two branches."""
         for name in [*a, *(n for n in b if n not in a)]:
             one = a.get(name) or self.lookup(name)
             two = b.get(name) or self.lookup(name)
@@ -410,7 +410,7 @@ class Statements(Part):
         return out
 
     def iterable(self, node: ast.expr) -> ir.Iterate | Parts:
-        """What a loop goes over."""
+        """The values that a loop goes over."""
         if isinstance(node, ast.Call):
             callee = self.emit(node.func)
             if isinstance(callee, Form) and callee.name in ("range", "enumerate", "zip", "reversed"):

@@ -1,4 +1,4 @@
-"""What the front end has beside values: names of the language, things that stand for no value, small helpers."""
+"""Things of the front end that are no values: names of the language, modules and classes, small helpers."""
 
 from __future__ import annotations
 

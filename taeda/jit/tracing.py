@@ -152,7 +152,7 @@ class Recorder:
         return self.front.op("aten::__getitem__", [e, key], {}, self.node)
 
     def express(self, x: Any) -> ir.Expr:
-        """What stands for a value in the trace; a tensor that is not known is a constant."""
+        """The expression of a value in the trace. A tensor that the trace does not know is a constant."""
         if isinstance(x, sizes.Traced):
             plain = x.__reduce__()[1][0]
             return x.build() if x.recorder is self else ir.Const(plain, type_of(plain))
@@ -176,7 +176,7 @@ class Recorder:
         return ir.Const(x, type_of(x))
 
     def _detached(self, x: Tensor) -> ir.Expr | None:
-        """What stands for ``t.detach()`` or ``t.data``, where the trace knows ``t``: no op makes them."""
+        """The expression of ``t.detach()`` or ``t.data``, which no op makes, if the trace knows ``t``."""
         with _recording(None):
             place = _place(x)
             found = next((t for t in reversed(self.alive) if place is not None and _place(t) == place), None)
@@ -306,7 +306,7 @@ class Recorder:
         return value
 
     def _other(self, function: Any, args: tuple, kwargs: dict) -> Any:
-        """What nothing stands for: its parts are recorded or, where it has none, the call as one of Python's."""
+        """Record a call that has no expression: by its parts or, if it has none, as a call of Python."""
         name = getattr(function, "__name__", "")
         if name in _IN_OPS:
             run, count = _IN_OPS[name]
@@ -370,7 +370,7 @@ class Recorder:
         return self._keep(callee, lambda: forward(*args, **kwargs), args, kwargs)
 
     def _keep(self, callee: Any, run: Callable, args: tuple, kwargs: dict) -> Any:
-        """What ``run`` gives, recorded as a call of ``callee``; as the ops in it where it does not take such
+        """The result of ``run``, recorded as a call of ``callee``, or as the ops in it if ``callee`` takes no such
         arguments."""
         try:
             given, named = [self.express(a) for a in args], {k: self.express(v) for k, v in kwargs.items()}
@@ -492,7 +492,7 @@ def _recording(recorder: Recorder | None) -> Iterator[None]:
 
 
 def _traced_sizes(t: Tensor) -> _core.Size:
-    """What ``shape`` gives while any thread traces."""
+    """The value of ``shape`` while any thread traces."""
     stack, plain = _core.mode_stack(), _core.Size(_core.plain_sizes(t))
     return stack[0].sizes_of(t, plain) if stack and isinstance(stack[0], Recorder) else plain
 

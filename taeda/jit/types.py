@@ -49,7 +49,7 @@ class Type:
 
     @property
     def element(self) -> Type:
-        """What a list, an optional or a future is of."""
+        """The type of the elements of a list, an optional or a future."""
         return self.args[0]
 
 
@@ -157,7 +157,7 @@ class EnumType(NamedType):
 
 
 class InterfaceType(NamedType):
-    """What any class with these ``methods`` (name: argument types without self, result) may stand for."""
+    """The type of every class with these ``methods`` (name: argument types without self, result)."""
 
     def __init__(self, name: str, is_module: bool = False) -> None:
         super().__init__(name)

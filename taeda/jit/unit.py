@@ -34,7 +34,7 @@ class _Frontend(ArchiveFrontend, SourceFrontend):
         self.unit = unit
 
     def global_name(self, name: str, node: ast.AST) -> Value:
-        """What a name that is no variable means; None: nothing."""
+        """The value of a name that is no variable; None if it has none."""
         found = self.unit.find(f"__torch__.{name}")
         if isinstance(found, ir.Function):
             return FunctionRef(found)

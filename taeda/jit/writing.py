@@ -1,8 +1,7 @@
 """Writes archives of TorchScript, in the layout that PyTorch writes and reads.
 
 ``data.pkl`` is the module and all that it holds, ``code/`` the classes and functions of the program by their
-qualified names,
-``constants.pkl`` the tensors that the code names, ``data/`` and ``constants/`` the bytes of tensors.
+qualified names, ``constants.pkl`` the tensors that the code names, ``data/`` and ``constants/`` the bytes of tensors.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def _strides(named, tensors) -> dict[str, int]:
 
 
 def _arguments(q, k, v, out, mask, causal, scale, dropout, states, packed) -> dict[str, int | float]:
-    """What both kernels are told, by name. ``packed``: bytes of packed keys and values in a slot."""
+    """The arguments of both kernels, by name. ``packed`` counts the bytes of packed keys and values in a slot."""
     (_, heads, n, e), s = q.shape, k.shape[2]
     given = {"l": n, "s": s, "e": e, "ev": v.shape[3], "heads": heads, "shared": heads // k.shape[1]}
     given |= {"causal": int(causal), "scale": float(scale), **_strides(FORWARD, (q, k, v, out, mask))}

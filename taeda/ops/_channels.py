@@ -20,7 +20,7 @@ SEVERAL = 8192
 
 
 def working(dtype):
-    """What statistics are kept in."""
+    """The dtype in which statistics are kept."""
     return _core.float32 if dtype.itemsize == 2 else dtype
 
 

@@ -92,7 +92,7 @@ def _attention_dropout(query, key, value, mask, causal, scale, dropout):
 
 @primitive(core.kept, method=False, out=False)
 def _attention_kept(states, query, key, dropout):
-    """What dropout multiplied the weights by, drawn again from the generator's ``states``."""
+    """The factors by which dropout multiplied the weights, drawn again from the generator's ``states``."""
 
 
 def _attention_gradients(grad, query, key, value, mask, causal, scale, dropout, states):

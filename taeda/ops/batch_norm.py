@@ -72,7 +72,7 @@ class _Channels:
         return (tuple(names), self.columns, 1 if self.columns else 2, *key), tuple(args), self.units, self.grain
 
     def plan(self, kernel, operands, *key):
-        """What a launch needs."""
+        """The pointers and arguments of a launch."""
         key, *rest = self.form(kernel, operands, *key)
         return kernel(*key), *rest
 
@@ -185,7 +185,7 @@ def _unread(input):
 
 @kept
 def _batch_form(shape, dtype, *signatures):
-    """What runs batch norm in training of these sizes and dtypes."""
+    """The kernels and sizes that run batch norm in training for these sizes and dtypes."""
     _batch_plan(shape, dtype, True, *signatures)  # the checks
     m, v, w, b = _dtypes(*signatures)
     operands = ((dtype,), dtype, dtype, m, v, (dtype,), w, b)
@@ -210,7 +210,7 @@ def _by_positions(x, like):
 
 
 def _shaped_as(y, like):
-    """What came of :func:`_by_positions`, with the dimensions of ``like``."""
+    """The result of :func:`_by_positions`, with the dimensions of ``like`` again."""
     if y.dim() == like.dim():
         return y
     if like.is_contiguous():  # one channel or one position

@@ -25,10 +25,10 @@ from .sparse import LAYOUTS, RULES, SparseTensor, by_values, entries_at, is_quer
 from .sparse import to_sparse as to_coordinates
 from .table import composite, expect_tensors, is_pointwise
 
-#: Of each layout whether rows are compressed, and whether it keeps blocks.
+#: Two flags for each layout: rows are compressed; it keeps blocks.
 FORMS = dict(zip(LAYOUTS, [(True, False), (False, False), (True, True), (False, True)], strict=True))
 
-#: What an op does with a compressed first argument as it is, by the op's name; others work on coordinates.
+#: Rules of ops that take a compressed first argument as it is, by the op's name. Other ops work on coordinates.
 OWN_RULES: dict[str, Callable] = {}
 
 
@@ -169,7 +169,7 @@ class CompressedTensor(OfValues):
         return self
 
     def _of(self, starts: Tensor, others: Tensor, values: Tensor, size: Sequence[int]) -> CompressedTensor:
-        """Of the same layout, with other parts."""
+        """A tensor of the same layout with other parts."""
         return _make(starts, others, values, size, self._by_rows, self._block, self._ordered)
 
     def _with(self, values: Tensor) -> CompressedTensor:
@@ -210,7 +210,7 @@ class CompressedTensor(OfValues):
 
 
 def _of_parts(func: Any, name: str, args: Sequence, kwargs: dict) -> Any:
-    """What is made of the parts of the first argument as they are."""
+    """The op applied to the parts of the first argument, without a change of layout."""
     if name in OWN_RULES:
         return OWN_RULES[name](*args, **kwargs)
     if is_pointwise(func) == "form":
@@ -724,7 +724,7 @@ def sparse_bsc_tensor(
     return _compressed("sparse_bsc_tensor", *parts, dtype, device, requires_grad, sparse_bsc)
 
 
-#: What makes a tensor of each layout of its parts.
+#: The function that makes a tensor of each layout from its parts.
 MAKERS = dict(zip(LAYOUTS, (sparse_csr_tensor, sparse_csc_tensor, sparse_bsr_tensor, sparse_bsc_tensor), strict=True))
 
 

@@ -51,7 +51,7 @@ def _steps(name, n, shape, w_shape, stride, padding, dilation):
 
 
 def _channels_mend(shape, want):
-    """What to do about an input of ``shape`` with another number of channels, for the end of a message."""
+    """The end of a message about a wrong number of channels: how to mend an input of ``shape``."""
     last = len(shape) - 1
     if shape[-1] == want:
         return f"; it has its channels last: give input.permute(0, {last}, {', '.join(map(str, range(1, last)))})"
@@ -176,7 +176,7 @@ def _convolution(input, weight, size, stride, padding, dilation, groups):
 
 @primitive(method=False, out=False, flops=flops.transposed_convolution, planned=True)
 def _conv_input(grad, weight, size, stride, padding, dilation, groups):
-    """What :func:`_convolution` of spatial sizes ``size`` gives its input as gradient."""
+    """The gradient of the input of :func:`_convolution`; ``size`` are the input's spatial sizes."""
     if grad.is_complex():
         return _by_parts(
             lambda a, b: core.input_gradient(a, b, None, size, stride, padding, dilation, groups), grad, weight
@@ -186,7 +186,7 @@ def _conv_input(grad, weight, size, stride, padding, dilation, groups):
 
 @primitive(method=False, out=False, flops=flops.convolution_weight, planned=True)
 def _conv_weight(input, grad, kernel, stride, padding, dilation, groups):
-    """What :func:`_convolution` with spatial kernel sizes ``kernel`` gives its weights as gradient."""
+    """The gradient of the weights of :func:`_convolution`; ``kernel`` are the kernel's spatial sizes."""
 
     def real(x, g):
         sums = core.weight_gradient(x, g, kernel, stride, padding, dilation, groups)

@@ -97,7 +97,7 @@ def _is_on_device(x: Tensor) -> bool:
 
 
 def make_there(function: Callable, args: Sequence, kwargs: dict) -> Any:
-    """What ``function`` gives where it is asked for another device than this thread's place."""
+    """The result of ``function``, made on a device that is not this thread's."""
     name = name_of(function)
     named = kwargs.get("device")
     if named is None:

@@ -17,7 +17,7 @@ from .._core import Op
 from .registry import OPS, op_of
 from .traits import trait
 
-#: What parameters of these names mean, unless the stanza says more.
+#: The meaning of parameters with these names, unless the stanza says more.
 _ARGUMENTS = {
     "out": "a tensor that the result is written to, resized where it has other sizes. Its dtype must hold the "
     "result's. Not with arguments that require grad.",
@@ -173,8 +173,10 @@ def _common(function: Any, name: str, names: list[str]) -> list[str]:
 def _result(
     first: str, operands: int, promote: str, outs: tuple[str, ...], dtypes: tuple[str, ...] | None
 ) -> list[str]:
-    """What a pointwise op of an operand ``first``, and maybe more, gives: sizes and dtype. Other arguments as of
-    :func:`taeda.ops.table.pointwise`."""
+    """Lines that say the sizes and the dtype of a pointwise op's result.
+
+    ``first`` is the name of the first operand. The other arguments are those of :func:`taeda.ops.table.pointwise`.
+    """
     one = operands == 1
     computed = f"that of ``{first}``" if one else "``taeda.result_type`` of the inputs"
     if promote == "float":

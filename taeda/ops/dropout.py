@@ -90,7 +90,7 @@ _ALPHA = 1.7580993408473766  # -selu(-inf)
 
 
 def _drop_alpha(input: Tensor, p: float, inplace: bool, feature: bool) -> Tensor:
-    """What is dropped becomes selu's lower limit, and the result is shifted and scaled to keep mean and variance
+    """Set dropped elements to selu's lower limit, then shift and scale the result to keep mean and variance
     (Klambauer et al. 2017)."""
     scale = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
     noise = _noise(input, p, feature, 1.0)

@@ -104,7 +104,7 @@ def _state(t: Tensor) -> dict:
 
 
 def _reduce(t: Tensor, protocol: int) -> tuple:
-    """What pickle and ``copy.copy`` take: tensors that share a storage share it afterwards."""
+    """``__reduce_ex__`` of a tensor, for pickle and ``copy.copy``. Tensors that share a storage share it afterwards."""
     if type(t) in DISPATCHING and core.is_hollow(t):
         return _rebuild_hollow, (type(t), t.dtype, tuple(t.shape), t.stride(), t.requires_grad, _state(t))
     return rebuild, (type(t), t.untyped_storage(), *_window(t), _attributes(t), t.is_conj() or t.is_neg())

@@ -137,7 +137,7 @@ def _run(count: int, function: Any, *args: Any) -> Any:
 
 
 def _norm(scale: float, count: int, forward: bool) -> str | None:
-    """What the libraries call this scale of a transform of ``count`` points; None if they have no name for it."""
+    """The libraries' name of this scale of a transform of ``count`` points; None if they have none."""
     if scale == 1:
         return "backward" if forward else "forward"
     if scale == 1 / count:
@@ -312,7 +312,7 @@ def _half_transform(x, s, dim, norm, forward, name):
 
 # ---- public ----------------------------------------------------------------------------------------------------------
 
-#: What means the same in every transform.
+#: Arguments that mean the same in every transform.
 _ARGUMENTS = """
     Args:
         n: points of the transform: ``dim`` is cut, or filled with zeros, to what that needs. Default: those there are.

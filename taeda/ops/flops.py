@@ -62,7 +62,7 @@ def recurrent(out: Any, mode: str, gates: Sizes, h0: Sizes, c0: Any, w_hh: Sizes
 def recurrent_backward(
     out: Any, mode: str, g_out: Sizes, g_h: Sizes, g_c: Any, gates: Sizes, h0: Sizes, c0: Any, w_hh: Sizes, *rest: Any
 ) -> int:
-    """Those of their gradients, and of that of the weights where it is needed."""
+    """Operations of the backward pass: the gradients of inputs and states, and of the weights if they need one."""
     return 2 * prod(w_hh) * g_out[0] * (1 + bool(rest[-1][3]))
 
 

@@ -57,7 +57,7 @@ def without_values(
 
 
 def make_on_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
-    """What ``function`` gives where it is asked for device meta."""
+    """The result of ``function`` on device meta."""
     kwargs = {k: v for k, v in kwargs.items() if not (k == "device" and _names_meta(v))}
     args = [a for i, a in enumerate(args) if not (i and name_of(function) == "to" and _names_meta(a))]
     with planning():

@@ -42,7 +42,7 @@ def _streams(count, positions, size, moved):
 
 
 def _pointers(*tensors):
-    """What a kernel gets, which takes its operands to lie without gaps."""
+    """The addresses for a kernel that expects contiguous operands."""
     return tuple([0 if t is None else t.contiguous() for t in tensors])  # a generator takes three times as long
 
 

@@ -26,7 +26,7 @@ _NO_SUBCLASSES = 4  # of change_overrides: subclasses are not asked
 
 
 def of_dense(func: Any, args: Sequence, kwargs: dict) -> Any:
-    """What ``func`` gives for a dense tensor of the same sizes and dtype."""
+    """The result of ``func`` for a dense tensor of the same sizes and dtype."""
     before = _core.change_overrides(_NO_SUBCLASSES, 0)
     try:
         return func(*args, **kwargs)
@@ -45,7 +45,7 @@ class OfParts(Tensor):
         raise NotImplementedError
 
     def _output_parts(self) -> tuple[Tensor, ...]:
-        """What to differentiate in the place of this tensor."""
+        """The tensors that are differentiated in place of this one."""
         return self._graph_parts()
 
     def _part_gradients(self, g: Tensor) -> Sequence[Tensor]:
@@ -136,7 +136,7 @@ class OfParts(Tensor):
 
     @property
     def grad_fn(self) -> Any:
-        """What made the first part that is the result of an op."""
+        """The node of the first part that is the result of an op."""
         return next((x.grad_fn for x in self._graph_parts() if x.grad_fn is not None), None)
 
     @property

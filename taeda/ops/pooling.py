@@ -203,7 +203,7 @@ def _max_pool_values(input, size, kernel, stride, padding, dilation, adaptive=0)
 
 
 def _gathered(kind: str, tensors, space, windows) -> Tensor:
-    """What images of sizes ``space`` with channels last get from ``windows``: size, stride and padding."""
+    """The gradient of images with channels last and sizes ``space``; ``windows`` are size, stride and padding."""
     tensors = [_in_memory(x) for x in tensors]
     grad = tensors[0]
     batch, *size, channels = grad.shape

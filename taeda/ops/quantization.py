@@ -46,8 +46,8 @@ def _checked(name: str, input: Tensor, scale: Tensor, zero_point: Tensor, low: i
 
 @composite(method=False)
 def fake_quantize_per_tensor_affine(input, scale, zero_point, quant_min: int, quant_max: int):
-    """What is left of ``input`` after a trip through small integers: ``(clamp(round(input / scale) + zero_point,
-    quant_min, quant_max) - zero_point) * scale``.
+    """Round ``input`` to small integers and back: ``(clamp(round(input / scale) + zero_point, quant_min, quant_max) -
+    zero_point) * scale``.
 
     Args:
         input: floating point, any sizes.

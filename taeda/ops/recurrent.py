@@ -147,7 +147,7 @@ def _copy_of(x: Tensor) -> Tensor:
 
 
 def _table(blocks: list[tuple[int, int]]) -> bytes:
-    """Of each step its block and that of the step before it."""
+    """For each step, its block and the block of the step before it."""
     pairs = zip(blocks, [(0, 0), *blocks], strict=False)
     return array("q", [x for now, before in pairs for x in (*now, *before)]).tobytes()
 
@@ -374,8 +374,11 @@ def _gradient_step_by_step(mode, g_h, g_c, w_hh, blocks, results, given):
 
 
 def _cell_in_ops(mode: str, save: bool, x: Tensor, hidden: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
-    """What a cell's op gives, in differentiable ops: the new state, and in place of what its own derivative needs
-    something of that form, which nobody reads."""
+    """The results of a cell's op, in differentiable ops.
+
+    The first is the new state. The others, which the op keeps for its own derivative, have the right form but nobody
+    reads them.
+    """
     kept = 4 * state[-1].shape[1] if save else 0
     return *step_in_ops(mode, x, hidden, state), narrow(x, 1, 0, 1).expand(-1, kept)
 

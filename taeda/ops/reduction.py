@@ -14,7 +14,7 @@ from .._core.reduce import Reducer
 from ._choices import choice, picked_one
 from .table import OPS, Ints, composite, expect_tensors, primitive, result_type
 
-# What the result's dtype is for each input dtype, by codes; -1 where the op is not defined.
+# The result's dtype for each input dtype, by codes; -1 if the op is not defined for it.
 _REAL = {d.code for d in ALL_DTYPES if d.is_floating_point and d.itemsize > 1}
 _COMPLEX = {d.code for d in ALL_DTYPES if d.is_complex}
 _CODES = [d.code for d in ALL_DTYPES if d.itemsize > 1 or not d.is_floating_point]  # all but float8

@@ -141,7 +141,7 @@ def _taps(line: Line):
         starts = np.cumsum(counts) - counts
         slot = np.arange(len(i)) - np.repeat(starts, counts)
         n = max(int(counts.max(initial=0)), 1)
-        # What is no tap has weight 0 and shows one that is: nothing else may turn a result into NaN.
+        # An unused tap has weight 0 and the index of a used one: other elements must not turn a result into NaN.
         index = np.where(counts, o[np.minimum(starts, len(o) - 1)], 0) * np.ones((n, 1), np.int64)
         weight = np.zeros((n, line.inputs))
         index[slot, i], weight[slot, i] = o, w
@@ -156,8 +156,10 @@ def _table(line: Line, dtype: str = "float64") -> tuple[Tensor, Tensor, int]:
 
 
 class _Row(NamedTuple):
-    """What :func:`kernels.plane` knows of a row: tables, how many taps, registers of a piece and pieces, and which
-    kernel."""
+    """A row for :func:`kernels.plane`: its tables, the numbers of taps, of registers in a piece and of pieces.
+
+    ``picks`` says which kernel it has.
+    """
 
     tables: tuple[Tensor, ...]
     taps: int
@@ -295,7 +297,7 @@ def _of_planes(x, across, along):
     return out
 
 
-#: Of windows with more taps one dimension is resampled after the other.
+#: For windows with more taps, one dimension is resampled after the other.
 FEW_TAPS = 16
 
 

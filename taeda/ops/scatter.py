@@ -37,7 +37,7 @@ def _explain_slices(index, input, at):
 
 
 def _explain_along(name, input, at, index, src):
-    """What is wrong with the arguments of gather or scatter."""
+    """Raise the error that says what is wrong with the arguments of gather or scatter."""
     if index.dtype is not _core.int64 and index.dtype is not _core.int32:
         raise RuntimeError(
             f"{name}(): Expected dtype int32/int64 for index, got {index.dtype}; convert it with index.long()"
@@ -196,7 +196,7 @@ _REDUCE = {"sum": ADD, "prod": MULTIPLY, "mean": ADD, "amax": MAXIMUM, "amin": M
 
 
 def _identity_of(reduce, dtype):
-    """What does not change the result of a reduction."""
+    """The neutral element of a reduction."""
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":

@@ -181,7 +181,7 @@ def _unsafe_masked_index_put_accumulate(input, mask, indices, values):
 
 @composite()
 def slice_inverse(input, src, dim=0, start=None, end=None, step=1):
-    """What ``input``, a slice of a tensor laid out as ``src``, was cut out of: a view with the sizes of ``src``.
+    """The whole from which the slice ``input`` was cut: a view with the sizes of ``src``.
 
     Args:
         input: the slice.

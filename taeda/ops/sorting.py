@@ -228,9 +228,9 @@ mode.vjp(input=picked_one)
 
 
 def _runs(flags: Tensor, starts: Tensor, n: int, places: Tensor | None, inverse: bool, counts: bool):
-    """What ``flags``, one at the start of each run, say: the number of each item's run and the lengths of runs.
+    """The number of each item's run, and the lengths of the runs.
 
-    ``starts`` says how many flags come before each block.
+    ``flags`` are set where a run begins. ``starts`` says how many flags come before each block.
     """
     numbers = lengths = None
     if inverse:

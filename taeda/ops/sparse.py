@@ -22,7 +22,7 @@ from .scatter import index_add
 from .sorting import searchsorted
 from .table import OPS, composite, expect_tensors, is_pointwise, trait
 
-#: What an op does with sparse arguments, by the op's name.
+#: Rules for ops with sparse arguments, by the op's name.
 RULES: dict[str, Callable] = {}
 
 
@@ -32,7 +32,7 @@ def is_query(name: str) -> bool:
 
 
 def by_values(func: Any, name: str, args: Sequence, kwargs: dict) -> Any:
-    """What a pointwise op that keeps 0 makes of a sparse tensor and numbers: the same of its values."""
+    """Apply a pointwise op that keeps 0 to the values of a sparse tensor."""
     x = args[0] if args else None
     if is_pointwise(func) in (None, "form") or not isinstance(x, OfParts):
         return NotImplemented
@@ -120,7 +120,7 @@ class SparseTensor(OfValues):
         return (values_at(g, self._i),) if self._dense is None else (g.to_dense(),)
 
     def _whole_gradient(self, grads: Sequence[Tensor | None]) -> Tensor:
-        """Of values of one place each has the gradient of their sum, which the place has once."""
+        """Give each of several values at one place the gradient of their sum."""
         (g,) = grads
         assert g is not None
         if self._coalesced or self._nnz() < 2:
@@ -373,10 +373,9 @@ def sparse_coo_tensor(
 
 
 def legacy(*args: Any, dtype: Any, device: Any = None, **kwargs: Any) -> SparseTensor:
-    """What ``torch.sparse.FloatTensor`` and ``sparse.new`` make: of indices, values and a size, of sizes, or of
-    nothing.
+    """A tensor as ``torch.sparse.FloatTensor`` and ``sparse.new`` make it: of indices, values and a size, or of sizes.
 
-    ``dtype`` is that of a tensor without entries; else it is that of the values.
+    A tensor without entries has the dtype ``dtype``; others have that of their values.
     """
     names = ("indices", "values", "size")
     given = {**dict(zip(names, args, strict=False)), **kwargs}
@@ -510,7 +509,7 @@ def dense_dim(self: Tensor) -> int:
 
 
 def _of_layout(name: str, wanted: str) -> Callable:
-    """What ``name`` is of tensors without it: an error that says of which layouts it asks."""
+    """The method ``name`` of tensors of other layouts: it raises an error that says which layouts it is for."""
 
     def refuse(self: Tensor, *args: Any) -> Any:
         given = "".join(part.capitalize() for part in str(self.layout).rpartition(".")[2].split("_"))

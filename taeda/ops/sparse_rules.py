@@ -1,4 +1,4 @@
-"""What ops do with sparse tensors: the table :data:`taeda.ops.sparse.RULES`, by the op's name."""
+"""Rules of ops for sparse tensors: the table :data:`taeda.ops.sparse.RULES`, by the op's name."""
 
 from __future__ import annotations
 

@@ -105,8 +105,10 @@ def _slopes_in_parts(x1, x2, weight, distance, p):
 
 @primitive(method=False, out=False, batch="leading", decomposition=_slopes_in_parts, planned=True)
 def _distance_pull(x1, x2, weight, distance, p):
-    """What comes back to ``x1`` ``(..., P, M)`` from distances to the rows of ``x2``, each with its weight
-    ``(..., P, R)``."""
+    """The gradient of ``x1`` ``(..., P, M)`` through its distances to the rows of ``x2``.
+
+    ``weight`` ``(..., P, R)`` has the gradient of each distance.
+    """
     batch = broadcast_shapes(weight.shape[:-2], broadcast_shapes(x1.shape[:-2], x2.shape[:-2]))
     out = _core.empty((*batch, *x1.shape[-2:]), x1.dtype)
     kind = _KINDS.get(p, "p")

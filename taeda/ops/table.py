@@ -56,12 +56,12 @@ def _parameters(function: Callable) -> tuple[tuple[str, ...], tuple, int, int]:
 Ints = int | Sequence[int]
 Number = bool | int | float | complex
 
-#: What parameters take, as the core's ``check_arguments`` has it.
+#: Kinds of values that parameters take, as the core's ``check_arguments`` numbers them.
 _TAKES = {
     "Any": 0, "bool": 1, "int": 2, "Ints": 3, "float": 4, "Number": 5, "str": 6, "Tensor": 7, "Tensors": 8,
     "flag": 9, "memory_format": 10, "pin": 11,
 }  # fmt: skip
-#: What those take whose name always means the same, unless they are annotated. A default may say it too.
+#: Kinds for parameters whose name always means the same. An annotation goes before it; a default may say the kind too.
 _TAKES_BY_NAME = {
     name: kind
     for kind, names in {
@@ -89,8 +89,9 @@ _TAKES_BY_DEFAULT = {bool: "bool", float: "float", str: "str"}
 
 
 def takes(function: Callable, names: Sequence[str], defaults: tuple, operands: int | None = None) -> tuple[int, ...]:
-    """What each parameter takes: as annotated (a key of ``_TAKES``, ``| None`` where None is a default), by name, by
-    default.
+    """The kind of values that each parameter takes.
+
+    The annotation says it (a key of ``_TAKES``, with ``| None`` where None is a default), else the name or the default.
 
     Args:
         function: the body, for its name and annotations.
@@ -116,7 +117,7 @@ def takes(function: Callable, names: Sequence[str], defaults: tuple, operands: i
 
 
 def checked(function: Callable) -> dict[str, Any]:
-    """What a Composite must know to check the arguments of ``function``."""
+    """The options with which a Composite checks the arguments of ``function``."""
     params, defaults, positional, _ = _parameters(function)
     return {
         "params": params,
@@ -325,8 +326,10 @@ def asked_for(function: Callable) -> tuple[str, ...]:
 
 
 def before_write(input: Tensor) -> Tensor:
-    """What an in-place form computes from that then copies its result into ``input``: what a derivative saves of it is
-    not written."""
+    """The tensor from which an in-place form computes before it copies the result into ``input``.
+
+    It is a copy if ``input`` requires grad: a tensor that a derivative saves must not be written.
+    """
     return _core.unhooked(input).clone() if input.requires_grad and _core.is_recorded() else input
 
 
@@ -525,7 +528,7 @@ def _show_results(self: Any) -> str:
 
 
 def _plan(op: Op, function: Callable) -> tuple[tuple, int, int, int]:
-    """What a derivative asks for, by the names of its parameters, and which arguments and results must be saved."""
+    """The arguments and results for which a derivative asks, by its parameters' names, and which of them are saved."""
     code = function.__code__
     outputs = op.traits.get("outputs", ("out",))
     plan, args, outs, shapes = [], 0, 0, 0
@@ -594,7 +597,7 @@ def expect_tensors(op: str, **arguments: Any) -> None:
 
 
 def refused(op: Any, values: tuple, keywords: tuple, error: AttributeError) -> TypeError | None:
-    """What is wrong with a call that failed with ``error``: the argument that has no attribute which tensors have.
+    """The error for a call that failed with ``error``, because an argument has no attribute that tensors have.
 
     Args:
         values: the arguments, those given by keyword last.

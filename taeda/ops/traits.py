@@ -108,7 +108,7 @@ def traits(**given: Any) -> Callable:
 
 
 def trait(function: Any, name: str, default: Any = None) -> Any:
-    """What the stanza of ``function``, an op or a composite, says in the trait ``name``."""
+    """The trait ``name`` of ``function``, an op or a composite, as its stanza gives it."""
     return function.traits.get(name, default) if isinstance(function, Op) else getattr(function, name, default)
 
 

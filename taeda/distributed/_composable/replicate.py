@@ -14,7 +14,7 @@ _ddp_of = "_replicate_ddp"  # an attribute of the module's dictionary: no submod
 
 
 class DDP:
-    """What a module can do after :func:`replicate`."""
+    """Methods that a module gets from :func:`replicate`."""
 
     def set_requires_gradient_sync(self, requires_gradient_sync: bool) -> None:
         """Whether ``backward`` averages gradients, or adds them up at each process."""

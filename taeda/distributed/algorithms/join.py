@@ -13,7 +13,7 @@ __all__ = ["Join", "JoinHook", "Joinable"]
 
 
 class JoinHook:
-    """What a process does that has no inputs left."""
+    """The work of a process that has no inputs left."""
 
     def main_hook(self) -> None:
         """The collectives of one iteration of the others."""
@@ -31,7 +31,7 @@ class _Config:
 
 
 class Joinable(ABC):
-    """What can be within a :class:`Join`. ``join_hook`` gives its hook."""
+    """An object that can be within a :class:`Join`. ``join_hook`` gives its hook."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -101,7 +101,7 @@ def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: b
 
 
 def _without_repetition(plans: list[SavePlan], to_lowest_rank: bool) -> list[SavePlan]:
-    """What several have is written once: by the process with the least to write so far, or by the first."""
+    """Let one process write each repeated entry: the one with the least to write so far, or the first."""
     having: dict[tuple, list[int]] = {}
     for rank, plan in enumerate(plans):
         for item in plan.items:
@@ -150,7 +150,7 @@ def create_default_global_save_plan(
 
 
 class DefaultSavePlanner(SavePlanner):
-    """Who writes what. Subclasses change it as PyTorch's do: by any of its methods.
+    """Decides which process writes which entry. Subclasses may change any of its methods, as in PyTorch.
 
     Args:
         flatten_state_dict, flatten_sharded_tensors: True.
@@ -210,7 +210,7 @@ class DefaultSavePlanner(SavePlanner):
         return _part(value)[2] if isinstance(value, Tensor) else value
 
     def transform_object(self, write_item: WriteItem, object: Any) -> Any:
-        """What is written of it: a value as JSON."""
+        """The bytes that are written for a value: JSON."""
         if write_item.type is WriteItemType.BYTE_IO:
             return io.BytesIO(_text(write_item.index.fqn, object))
         return object
@@ -259,7 +259,7 @@ def _minus(a: Sequence[int], b: Sequence[int]) -> Size:
 
 
 def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadata, strict: bool = True) -> LoadPlan:
-    """What this process needs for ``state_dict``, whose keys are names.
+    """The entries of the checkpoint that this process needs for ``state_dict``, whose keys are names.
 
     Raises:
         CheckpointException: the checkpoint lacks an entry, unless ``strict`` is False; or sizes differ.
@@ -292,7 +292,7 @@ def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]
 
 
 class DefaultLoadPlanner(LoadPlanner):
-    """What has to be there, and where it goes. Subclasses change it as PyTorch's do: by any of its methods.
+    """Decides which entries are read and where they go. Subclasses may change any of its methods, as in PyTorch.
 
     Args:
         flatten_state_dict, flatten_sharded_tensors: True.

@@ -75,7 +75,7 @@ def to_json(metadata: Metadata) -> str:
 
 
 def from_json(text: str) -> Metadata:
-    """What :func:`to_json` wrote. Nothing in it is code, and everything is checked.
+    """Read the metadata that :func:`to_json` wrote. Nothing in it is code, and everything is checked.
 
     Raises:
         CheckpointException: it is something else.
@@ -268,7 +268,7 @@ class FileSystemReader(StorageReader):
         return FileSystemWriter.validate_checkpoint_id(checkpoint_id)
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """What the checkpoint holds.
+        """The contents of the checkpoint.
 
         Raises:
             CheckpointException: there is none, or it is damaged.

@@ -1,4 +1,4 @@
-"""What a checkpoint holds: tensors in chunks, and values that are bytes."""
+"""Contents of a checkpoint: tensors in chunks, and values that are bytes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TensorProperties:
 
     @staticmethod
     def create_from_tensor(tensor: Tensor) -> TensorProperties:
-        """Those of ``tensor``."""
+        """The properties of ``tensor``."""
         return TensorProperties(tensor.dtype, tensor.layout, tensor.requires_grad)
 
 

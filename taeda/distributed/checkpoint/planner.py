@@ -19,7 +19,7 @@ __all__ = [
 
 
 class WriteItemType(Enum):
-    """What is written: a tensor, a part of one, or bytes."""
+    """Kind of an entry that is written: a tensor, a part of one, or bytes."""
 
     TENSOR = auto()
     SHARD = auto()
@@ -27,7 +27,7 @@ class WriteItemType(Enum):
 
 
 class LoadItemType(Enum):
-    """What is read: a tensor's part, or bytes."""
+    """Kind of an entry that is read: a tensor's part, or bytes."""
 
     TENSOR = auto()
     BYTE_IO = auto()
@@ -79,7 +79,7 @@ class ReadItem:
 
 @dataclass(frozen=True)
 class SavePlan:
-    """What one process writes. ``usable=False`` stands for the plan of before."""
+    """The entries that one process writes. ``usable=False`` stands for its previous plan."""
 
     items: list[WriteItem]
     storage_data: Any = None
@@ -89,7 +89,7 @@ class SavePlan:
 
 @dataclass
 class LoadPlan:
-    """What one process reads."""
+    """The entries that one process reads."""
 
     items: list[ReadItem]
     storage_data: Any = None
@@ -107,11 +107,11 @@ class SavePlanner(abc.ABC):
 
     @abc.abstractmethod
     def create_local_plan(self) -> SavePlan:
-        """What this process has."""
+        """The entries that this process has."""
 
     @abc.abstractmethod
     def create_global_plan(self, all_plans: list[SavePlan]) -> tuple[list[SavePlan], Metadata]:
-        """What each process writes, and what the checkpoint will hold. (At the first process.)"""
+        """The entries that each process writes, and the contents of the checkpoint. Called at the first process."""
 
     @abc.abstractmethod
     def finish_plan(self, new_plan: SavePlan) -> SavePlan:
@@ -133,11 +133,11 @@ class LoadPlanner:
 
     @abc.abstractmethod
     def create_local_plan(self) -> LoadPlan:
-        """What this process needs."""
+        """The entries that this process needs."""
 
     @abc.abstractmethod
     def create_global_plan(self, global_plan: list[LoadPlan]) -> list[LoadPlan]:
-        """What each process reads. (At the first process.)"""
+        """The entries that each process reads. Called at the first process."""
 
     @abc.abstractmethod
     def finish_plan(self, central_plan: LoadPlan) -> LoadPlan:

@@ -23,17 +23,17 @@ __all__ = ["async_save", "load", "load_state_dict", "save", "save_state_dict"]
 
 
 class _Processes:
-    """Those that save or load together: a group, or this process alone."""
+    """The processes that save or load together: a group, or this process alone."""
 
     def __init__(self, group: Any, alone: bool) -> None:
         self.group, self.alone = group, alone or not is_initialized()
         self.rank, self.size = (0, 1) if self.alone else (get_rank(group), get_world_size(group))
 
     def each(self, step: Callable[[], Any]) -> list:
-        """What ``step()`` gives at each process.
+        """The results of ``step()`` at all processes.
 
         Raises:
-            CheckpointException: at all, where it raised at one.
+            CheckpointException: at all processes, if it raised at one.
         """
         value, problem = None, None
         try:
@@ -52,20 +52,20 @@ class _Processes:
         return [value for value, _ in found]
 
     def each_own(self, step: Callable[[], Any]) -> Any:
-        """What ``step()`` gives here; the others get nothing of it.
+        """The result of ``step()`` at this process; it is not sent to the others.
 
         Raises:
-            CheckpointException: at all, where it raised at one.
+            CheckpointException: at all processes, if it raised at one.
         """
         box: list = []
         self.each(lambda: box.append(step()))
         return box[0]
 
     def first(self, step: Callable[[], Any]) -> Any:
-        """What ``step()`` gives at the first process.
+        """The result of ``step()`` at the first process.
 
         Raises:
-            CheckpointException: at all, where it raised.
+            CheckpointException: at all processes, if it raised.
         """
         if self.alone:
             return self.each(step)[0]
@@ -116,7 +116,7 @@ def _writer(checkpoint_id: Any, writer: StorageWriter | None) -> StorageWriter:
 def _planned(
     state: dict[str, Any], writer: StorageWriter, planner: SavePlanner, processes: _Processes
 ) -> tuple[SavePlan, Metadata]:
-    """What this process writes, and what the checkpoint will hold."""
+    """The entries that this process writes, and the contents of the checkpoint."""
 
     def own() -> SavePlan:
         meta = writer.storage_meta()

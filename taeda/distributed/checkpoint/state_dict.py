@@ -257,7 +257,7 @@ def set_optimizer_state_dict(
 
 
 def numbered(names: dict[Any, str], optimizer: Optimizer, named: dict[str, Any]) -> dict[str, Any]:
-    """What ``optimizer.load_state_dict`` takes, of a state dict by names.
+    """Turn a state dict by names into one for ``optimizer.load_state_dict``.
 
     Args:
         names: of the parameters, by their ``id``.

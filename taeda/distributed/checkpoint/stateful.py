@@ -12,7 +12,7 @@ class Stateful(Protocol):
     """An object with a state dict, in a state dict that is saved."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What to save."""
+        """The state to save."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what was loaded."""

@@ -17,7 +17,7 @@ __all__ = ["StorageReader", "StorageWriter", "WriteResult"]
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What was written: ``storage_data`` is the storage's own, and says where."""
+    """An entry that was written. ``storage_data`` is the storage's own description of the place."""
 
     index: MetadataIndex
     size_in_bytes: int
@@ -70,7 +70,7 @@ class StorageReader(abc.ABC):
 
     @abc.abstractmethod
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """What the checkpoint holds."""
+        """The contents of the checkpoint."""
 
     @abc.abstractmethod
     def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:

@@ -40,7 +40,7 @@ class Call(NamedTuple):
 
     @classmethod
     def here(cls, group: str, number: int, doing: str) -> Call:
-        """That of the line of the program that is running."""
+        """The call that the running line of the program makes."""
         return cls(group, number, doing, call_site())
 
     def mismatch(self, rank: int, other: int, doing: str, site: str) -> DistBackendError:

@@ -83,7 +83,7 @@ class MessageEngine(BlockingEngine):
         return _values(self._take(call, rank), x, call.doing)
 
     def _of_all(self, call: Call, own: Tensor) -> list[Tensor]:
-        """What the processes have, in the order of ranks: ``own``, and what the others sent."""
+        """The tensors of all processes, in the order of ranks: ``own``, and those that the others sent."""
         return [own if rank == self.rank else self._like(call, rank, own) for rank in range(self.size)]
 
     # ---- collectives -------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ _OPS = {
     ReduceOp.SUM: MPI.SUM, ReduceOp.AVG: MPI.SUM, ReduceOp.PRODUCT: MPI.PROD, ReduceOp.MIN: MPI.MIN,
     ReduceOp.MAX: MPI.MAX, ReduceOp.BAND: MPI.BAND, ReduceOp.BOR: MPI.BOR, ReduceOp.BXOR: MPI.BXOR,
 }  # fmt: skip
-#: Those of bool, whose bytes are 0 and 1: a sum is "or", as it is between tensors.
+#: Operations for bool, whose bytes are 0 and 1. A sum is "or", as it is between tensors.
 _OF_BOOL = {
     ReduceOp.SUM: MPI.BOR, ReduceOp.PRODUCT: MPI.BAND, ReduceOp.MIN: MPI.BAND, ReduceOp.MAX: MPI.BOR,
     ReduceOp.BAND: MPI.BAND, ReduceOp.BOR: MPI.BOR, ReduceOp.BXOR: MPI.BXOR,
@@ -100,7 +100,7 @@ def _own_op(dtype: Any, op: ReduceOp) -> Any:
 
 
 def _moved(x: Tensor) -> list:
-    """What MPI takes for the memory of ``x``, which it only moves."""
+    """The buffer specification for MPI of the memory of ``x``, which it only moves."""
     return [bytes_of(x) if x.numel() else None, x.numel(), _MOVED[x.element_size()]]
 
 
@@ -117,7 +117,7 @@ class _Reduction:
 
     @property
     def buffer(self) -> list:
-        """What MPI takes for it."""
+        """The buffer specification for MPI."""
         memory = self.memory
         return [bytes_of(memory) if memory.numel() else None, memory.numel(), _REDUCED[memory.dtype]]
 
@@ -187,7 +187,7 @@ class _Ends:
             self._sent = [self._comm.Isend([word, MPI.BYTE], r) for r in range(self._comm.Get_size()) if r != me]
 
     def among(self, ranks: Sequence[int]) -> dict[int, str]:
-        """Those of ``ranks`` from which nothing more will come, and what they said of it."""
+        """The ``ranks`` that will send nothing more, with the reason that each gave."""
         status, word = MPI.Status(), bytearray(_NOTE)
         with self._reading:
             while self._comm.Iprobe(status=status):

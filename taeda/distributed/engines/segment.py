@@ -88,7 +88,7 @@ class SegmentEngine(MessageEngine):
             self._segment.write(at + _TEXT, struct.pack(f"<{self.size}q", *sizes))
 
     def _noted(self, rank: int) -> tuple[bytes, bytes, memoryview]:
-        """What ``rank`` does, where, and the bytes that it sends to each process."""
+        """The call that ``rank`` makes, its line, and the bytes that it sends to each process."""
         at = self._notes + (2 * rank + (self._steps & 1)) * _NOTE
         note = memoryview(self._segment)[at : at + _NOTE]
         n, m = _HEAD.unpack_from(note)

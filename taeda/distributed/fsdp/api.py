@@ -16,7 +16,8 @@ __all__ = [
 
 
 class ShardingStrategy(enum.Enum):
-    """What is cut: parameters, gradients and state; all but whole parameters between forward and backward; nothing."""
+    """Tensors that are cut: parameters, gradients and state; the same, but parameters are whole between forward and
+    backward; none."""
 
     FULL_SHARD = 1
     SHARD_GRAD_OP = 2
@@ -33,7 +34,7 @@ class BackwardPrefetch(enum.Enum):
 
 
 class StateDictType(enum.Enum):
-    """What ``state_dict`` gives: whole tensors, or parts as DTensors."""
+    """Form of ``state_dict``: whole tensors, or parts as DTensors."""
 
     FULL_STATE_DICT = 1
     LOCAL_STATE_DICT = 2
@@ -118,7 +119,7 @@ class ShardedOptimStateDictConfig(OptimStateDictConfig):
 
 @dataclass
 class StateDictSettings:
-    """What ``state_dict`` and ``optim_state_dict`` give, and how."""
+    """Form and options of ``state_dict`` and ``optim_state_dict``."""
 
     state_dict_type: StateDictType = StateDictType.FULL_STATE_DICT
     state_dict_config: StateDictConfig = field(default_factory=FullStateDictConfig)

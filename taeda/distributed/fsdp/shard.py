@@ -21,7 +21,7 @@ __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_
 
 
 class UnshardHandle:
-    """What ``unshard(async_op=True)`` gives."""
+    """The result of ``unshard(async_op=True)``."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -32,7 +32,7 @@ class UnshardHandle:
 
 
 class FSDPModule(Module):
-    """What :func:`fully_shard` makes of a module's class."""
+    """Base of the classes that :func:`fully_shard` gives modules."""
 
     _fsdp_state: State
 

@@ -17,7 +17,7 @@ from .unit import Unit
 
 
 class Context:
-    """What the units of one root share: the order of their forward passes, and whether a backward pass is under way."""
+    """State of the units of one root: the order of their forward passes, and whether a backward pass is under way."""
 
     def __init__(self) -> None:
         self.order: list[State] = []

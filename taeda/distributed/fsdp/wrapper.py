@@ -108,7 +108,7 @@ class FullyShardedDataParallel(Module):
 
     @property
     def module(self) -> Module:
-        """What was wrapped."""
+        """The wrapped module."""
         return self._fsdp_wrapped_module
 
     def __getattr__(self, name: str) -> Any:
@@ -174,7 +174,7 @@ class FullyShardedDataParallel(Module):
         module: Module, state_dict_type: StateDictType, state_dict_config: Any = None,
         optim_state_dict_config: Any = None,
     ) -> StateDictSettings:  # fmt: skip
-        """What ``state_dict`` of the wrappers in ``module`` gives from now on.
+        """Set the form of ``state_dict`` for the wrappers in ``module``.
 
         Returns:
             The settings before.
@@ -196,7 +196,7 @@ class FullyShardedDataParallel(Module):
 
     @staticmethod
     def get_state_dict_type(module: Module) -> StateDictSettings:
-        """What ``state_dict`` of the wrappers in ``module`` gives."""
+        """The form of ``state_dict`` for the wrappers in ``module``."""
         found = FullyShardedDataParallel.fsdp_modules(module, root_only=True)
         return found[0]._settings if found else StateDictSettings()
 
@@ -244,7 +244,7 @@ class FullyShardedDataParallel(Module):
         model: Module, optim: Optimizer, optim_state_dict: dict[str, Any], is_named_optimizer: bool = False,
         load_directly: bool = False, group: Any = None,
     ) -> dict[str, Any]:  # fmt: skip
-        """What ``optim.load_state_dict`` takes, of what :meth:`optim_state_dict` gave; loaded at once if
+        """Turn a result of :meth:`optim_state_dict` into one for ``optim.load_state_dict``; load it at once if
         ``load_directly``.
 
         Raises:

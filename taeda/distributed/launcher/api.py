@@ -24,7 +24,7 @@ __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 
 @dataclass
 class LaunchConfig:
-    """What the command line of ``taeda.distributed.run`` says, as arguments.
+    """The options of ``taeda.distributed.run``'s command line, as arguments.
 
     Args:
         min_nodes, max_nodes: how many machines.
@@ -84,7 +84,7 @@ class elastic_launch:
         self._config, self._entrypoint = config, entrypoint
 
     def __call__(self, *args: Any) -> dict[int, Any]:
-        """What the processes of this machine returned, by rank."""
+        """The results of the processes of this machine, by rank."""
         return launch_agent(self._config, self._entrypoint, list(args))
 
 

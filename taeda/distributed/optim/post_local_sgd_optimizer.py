@@ -26,14 +26,14 @@ class PostLocalSGDOptimizer(Optimizer):
 
     @property
     def state(self) -> Any:  # type: ignore[override]
-        """That of the optimiser."""
+        """The state of the optimiser."""
         return self.optim.state
 
     def __repr__(self) -> str:
         return repr(self.optim)
 
     def state_dict(self) -> dict[str, Any]:
-        """That of the optimiser, and how many steps the averager has seen."""
+        """The state dict of the optimiser, with the number of steps that the averager has seen."""
         return {**self.optim.state_dict(), "step": self.averager.step}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -148,7 +148,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     # ---- joining
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """What a process without inputs does: its share of each step."""
+        """The hook of a process without inputs: it does its share of each step."""
         return _Hook(self)
 
     @property

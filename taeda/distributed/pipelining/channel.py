@@ -18,7 +18,7 @@ Mail = dict[tuple[int, str, int], list[Tensor]]
 
 
 class Meta(NamedTuple):
-    """What is told of a tensor before it is sent."""
+    """The description of a tensor, which is sent before it."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -29,7 +29,7 @@ class Meta(NamedTuple):
 
     @classmethod
     def of(cls, tensor: Tensor) -> Meta:
-        """That of ``tensor``."""
+        """The description of ``tensor``."""
         return cls(str(tensor.dtype).rpartition(".")[2], tuple(tensor.shape), tensor.requires_grad)
 
 
@@ -39,10 +39,10 @@ def told(metas: Sequence[Meta]) -> str:
 
 
 class Channel:
-    """What one stage sends and receives.
+    """The messages of one stage.
 
-    Sizes, dtypes and whether a tensor wants a gradient are told before the first tensors of a microbatch; they stay
-    the same.
+    Sizes, dtypes and whether a tensor wants a gradient are sent before the first tensors of a microbatch. They stay the
+    same.
 
     Args:
         stage: its index.
@@ -101,7 +101,7 @@ class Channel:
             self._post(to, FORWARD, t.detach())
 
     def receive_inputs(self, microbatch: int) -> list[Tensor]:
-        """What the stage before gave; leaves, that want a gradient where it does."""
+        """The outputs of the stage before, as leaves. A leaf wants a gradient if its output does."""
         frm = self._stage - 1
         if self._is_here(frm):
             return self.mail.pop((self._stage, FORWARD, microbatch))
@@ -126,7 +126,7 @@ class Channel:
             self._post(to, BACKWARD, grad)
 
     def receive_grads(self, microbatch: int, outputs: Sequence[Tensor]) -> list[Tensor]:
-        """Those of ``outputs``, from the next stage."""
+        """The gradients of ``outputs``, from the next stage."""
         frm = self._stage + 1
         if self._is_here(frm):
             return self.mail.pop((self._stage, BACKWARD, microbatch))

@@ -1,4 +1,4 @@
-"""What each process of a pipeline does, in order: forward and backward passes of stages on microbatches.
+"""The order of work of each process of a pipeline: forward and backward passes of stages on microbatches.
 
 Stages lie on processes in a loop or in the form of a V. Sending never waits for the receiver, so an order is free of
 deadlocks if the passes can be done one after the other at all, which :func:`check` finds out.

@@ -1,4 +1,4 @@
-"""What a training step on many machines would take: from plans on device meta, and rates of processors and links."""
+"""Time and memory of a training step on many machines, from plans on device meta and rates of processors and links."""
 
 from .layers import Layer, Traffic
 from .measure import measure_device, measure_network

@@ -82,7 +82,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one layer takes for one microbatch.
+    """The cost of one layer for one microbatch.
 
     Attributes:
         forward, backward: those of each op.
@@ -104,7 +104,7 @@ class Cost:
 
     @property
     def flops(self) -> int:
-        """Of both passes."""
+        """Floating point operations of both passes."""
         return sum(op.flops for op in (*self.forward, *self.backward))
 
 

@@ -16,7 +16,7 @@ COLLECTIVES = (
 
 
 class OpCost(NamedTuple):
-    """What an op does: floating point operations, and bytes that it reads and writes."""
+    """The cost of an op: floating point operations, and bytes that it reads and writes."""
 
     flops: int
     nbytes: int

@@ -46,7 +46,7 @@ def spend(seconds: float) -> None:
 
 
 def _check_meta(function: Any, args: Sequence, kwargs: dict) -> Any:
-    """What tensors on device meta have to be checked for, at the expense of nobody."""
+    """Check an op on device meta while the clock of the recorder stands still."""
     recorder = current()
     if recorder is None or recorder.clock is None:
         return check_meta(function, args, kwargs)
@@ -78,7 +78,7 @@ class _Run:
         self.recorder.in_optimizer = True
 
     def after(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
-        """It is over: what it has is what is kept."""
+        """An optimizer's step ends: note the bytes of parameters, gradients and state."""
         self.recorder.in_optimizer = False
         if not self.recorder.recording:
             return

@@ -1,5 +1,4 @@
-"""What a program does in a process that is simulated: the arithmetic of its ops, its collectives and messages, in
-order."""
+"""The work of a program in a simulated process: the arithmetic of its ops, its collectives and messages, in order."""
 
 from __future__ import annotations
 
@@ -90,7 +89,7 @@ class Recorder:
             self.events.append(Compute(seconds, kind))
 
     def kind(self) -> str:
-        """That of the arithmetic now."""
+        """The kind of the arithmetic that runs now."""
         return "optimizer" if self.in_optimizer else "backward" if current_task() != -1 else "forward"
 
     def add(self, event: Begin | Sent | Wait) -> None:
@@ -172,7 +171,7 @@ def recorded(recorder: Recorder) -> Iterator[None]:
 
 
 def current() -> Recorder | None:
-    """That of the process that this thread is, in a simulation."""
+    """The recorder of the simulated process that runs on this thread; None outside a simulation."""
     return getattr(_here, "recorder", None)
 
 
@@ -203,7 +202,7 @@ class _Later(Future):
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What went wrong."""
+        """The error, or None."""
         self._settle()
         return super().exception(timeout)
 

@@ -1,4 +1,4 @@
-"""What a simulation found: numbers, a drawing of the schedule, and a file for Perfetto."""
+"""Results of a simulation: numbers, a drawing of the schedule, and a file for Perfetto."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What :func:`simulate` found.
+    """The result of :func:`simulate`.
 
     Attributes:
         seconds: of one step.
@@ -74,12 +74,12 @@ class Simulation:
 
     @property
     def flops_per_second(self) -> float:
-        """Of one process."""
+        """Floating point operations per second of one process."""
         return self.flops / (self.seconds * self.processes)
 
     @property
     def peak_bytes(self) -> float:
-        """Of the process that needs most."""
+        """Peak memory of the process that needs most."""
         return max(m.total for m in self.memory)
 
     @property

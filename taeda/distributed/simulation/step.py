@@ -66,7 +66,7 @@ class _Mesh:
         return prod(self.sizes.get(dim, 1) for dim in dims)
 
     def ranks(self, dims: Sequence[str], pipeline: int) -> list[int]:
-        """Those of a group along ``dims``, of processes at ``pipeline`` along "pp" and 0 along the others."""
+        """The ranks of a group along ``dims``: processes at ``pipeline`` along "pp", and at 0 along the others."""
         found, stride = [0], 1
         for name, size in reversed(self.sizes.items()):
             if name in dims:
@@ -245,7 +245,8 @@ class _Run:
 def simulate(
     step: Step | Program, mesh: Any, network: Network, device: Device, ranks: Sequence[int] | None = None
 ) -> Simulation:
-    """What a training step on many processes would take: a program's, or one that is described. Nothing is computed.
+    """Predict the time and memory of a training step on many processes: of a program, or of a description. Nothing is
+    computed.
 
     A program is a function ``program(mesh)`` that makes a model on device meta and gives the function of one step::
 

@@ -15,7 +15,7 @@ __all__ = ["Process", "Turns"]
 
 
 class Process:
-    """What a process has for itself: the groups that :mod:`taeda.distributed` knows, and memory on device meta.
+    """State of one process: the groups that :mod:`taeda.distributed` knows, and memory on device meta.
 
     Attributes:
         planned: bytes on device meta now.
@@ -42,7 +42,7 @@ class Process:
         self._before = memory_stats()["planned"]
 
     def leave(self) -> None:
-        """It stops for a while."""
+        """The process stops for a while."""
         self._count()
         self._groups = dict(vars(_world))
         vars(_world).update(self._others)

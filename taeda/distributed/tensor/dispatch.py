@@ -1,4 +1,4 @@
-"""What an op does with DTensors: choose placements by the op's rule, redistribute to them, and run it on the parts.
+"""Ops on DTensors: choose placements by the op's rule, redistribute to them, and run it on the parts.
 
 An op without a rule runs on whole tensors, at every process. Composites run as they are written, in ops. A replicated
 tensor that meets a cut one gets gradients that are terms of a sum: :func:`.moves.spread` adds them up.
@@ -28,9 +28,9 @@ from .moves import redistribute, spread
 from .placement_types import Partial, Placement, Replicate, Shard
 from .rules import Call, Dims, Key
 
-#: What an op does by name, in place of a rule: ``function(op, values)``.
+#: Functions ``function(op, values)`` that run ops in place of a rule, by name.
 OWN: dict[str, Callable] = {}
-#: Of these, ops over many tensors, each by itself: plain ones may be among them.
+#: Those among them that work on many tensors, each by itself. Some of the tensors may be plain.
 LISTS = frozenset(("change_all", "total_norm", "update_all"))
 #: The same of composites and methods: ``function(func, *args, **kwargs)``.
 COMPOSITES: dict[str, Callable] = {}

@@ -19,7 +19,7 @@ from .layout import Layout, check_placements, replicated, without_partial
 from .moves import redistribute
 from .placement_types import Partial, Placement, Replicate, Shard
 
-#: What runs a call with DTensors among its arguments; :mod:`.dispatch` sets it.
+#: The function that runs a call with DTensors among its arguments; :mod:`.dispatch` sets it.
 RUN: list[Callable] = []
 
 _thread = threading.local()
@@ -351,7 +351,7 @@ def wrap(local: Tensor, layout: Layout) -> DTensor:
 
 
 def _copy_from_first(local: Tensor, mesh: DeviceMesh, places: Sequence[Placement], src: int = 0) -> None:
-    """What is replicated becomes what process ``src`` of each line of the mesh has."""
+    """Copy replicated values from process ``src`` of each line of the mesh."""
     for j, p in enumerate(places):
         if isinstance(p, Replicate) and mesh.size(j) > 1:
             data = local.detach()

@@ -27,7 +27,7 @@ FAMILIES: dict[str, Callable] = {}
 
 @dataclass
 class Dims:
-    """What a rule says of one call."""
+    """The result of a rule for one call."""
 
     inputs: dict[Key, Letters]
     output: Letters  #: of each result; one that ends with ... goes on with dimensions that are whole

@@ -15,7 +15,7 @@ _INPUT = ("input", 0)
 
 
 def rule(call: Call, repeat: Any) -> tuple[Dims, list[tuple[int, ...]]] | None:
-    """What is cut in the results of a view, and their sizes; None where only the whole will do.
+    """The cut dimensions of a view's results, and their sizes; None if the view needs the whole tensor.
 
     Args:
         repeat: runs the op with other arguments.

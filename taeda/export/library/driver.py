@@ -1,5 +1,4 @@
-"""What a library does when it is called, in IR: checks its arguments, finds the launches for their sizes, and runs
-them.
+"""The driver of a library, in IR: it checks the arguments of a call, finds the launches for their sizes, and runs them.
 
 It is the same for every model. What differs is in tables (`tables.py`), whose entries are 8 bytes each.
 """

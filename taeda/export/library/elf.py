@@ -109,7 +109,7 @@ _ARM_PAGE, _ARM_BRANCH, _ARM_GOT = (275, 311), (282, 283), (311, 312)
 
 
 class _Machine:
-    """What differs between x86-64 and arm64."""
+    """The differences between x86-64 and arm64."""
 
     def __init__(self, number: int):
         if number not in (_X86, _ARM):

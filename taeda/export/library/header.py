@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from . import driver
 
-#: Of the interface: what the header declares. Changes when a program that was compiled for the one before would not
-#: work.
+#: Version of the interface that the header declares. It changes if a program that was compiled for the previous one
+#: would not work.
 VERSION = 1
 
 #: dtypes by their code, with the type in C where it has one.
@@ -52,7 +52,7 @@ class Tensor:
     sizes: tuple[int | str | Symbol, ...]
 
     def meta(self) -> list[int]:
-        """What the driver compares with."""
+        """The numbers with which the driver compares an argument."""
         return [
             DTYPES[self.dtype][0],
             len(self.sizes),
@@ -66,7 +66,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Interface:
-    """What a library takes and gives.
+    """The inputs and outputs of a library.
 
     ``symbols`` are the sizes that may change; ``weights`` is the name of the file of weights, or None.
     """

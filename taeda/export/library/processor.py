@@ -28,7 +28,7 @@ _YMM, _ZMM = 0x6, 0xE6
 
 
 def _needed(target: Target) -> tuple[list[tuple[int, int, int, int]], int]:
-    """What CPUID must say, as ``(leaf, part, register, mask)``, and the bits of XCR0."""
+    """The required answers of CPUID, as ``(leaf, part, register, mask)``, and the bits of XCR0."""
     level = int(target.cpu[-1])
     tables = [_V2, *([_V3] if level >= 3 else []), *([_V4] if level >= 4 else [])]
     tables += [_MORE[x[1:]] for x in target.features.split(",") if x.startswith("+")]

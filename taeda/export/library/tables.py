@@ -12,7 +12,7 @@ from .record import Kernel, Recording
 
 @dataclass
 class Structure:
-    """What launches for several combinations of sizes have in common: all but the numbers in ``Variant.words``.
+    """The common part of launches for several combinations of sizes: all but the numbers in ``Variant.words``.
 
     Attributes:
         steps: ``(kernel, first slot, place of the numbers, of the total, of the grain, small, flags before, flags

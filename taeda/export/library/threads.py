@@ -14,12 +14,13 @@ from taeda.kernels.routine import Routine, atomic_add, atomic_exchange, atomic_l
 MOST = 64  # threads
 _COUNTERS = 8
 _SPIN_NS = 200_000
-#: What several threads write, each on cache lines of its own: bytes from the start of the global.
+#: Fields that several threads write, each on cache lines of its own: bytes from the start of the global.
 _ACTIVE, _EPOCH, _OPEN, _BUSY = 0, 128, 256, 384
 _FN, _PTR, _ARG, _TOTAL, _GRAIN, _PIECES, _BATCH, _WORKERS, _USED = range(640, 640 + 72, 8)  # of a job
 _THREADS, _STARTED, _SPINS, _PROCESS = 768, 776, 784, 792
 _COUNTER = 896
-#: Of each worker: whether it sleeps, what it sleeps on, its number for the system, whether and from where it was moved.
+#: Fields of each worker: whether it sleeps, the word it sleeps on, its number for the system, whether it was moved, and
+#: the processors that it had before.
 _SLEEPING, _WAKE, _THREAD, _MOVED, _ALLOWED = 0, 8, 16, 24, 64
 _MASK, _WORKER = 128, 256  # bytes of a set of processors, of all this
 GLOBALS = (

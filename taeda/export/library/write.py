@@ -42,7 +42,7 @@ def write_library(
     machine: Target,
     beside: bool = False,
 ) -> Path:
-    """What ``build`` does, for a machine whose kernels this process plans; the path of the header."""
+    """Do the work of ``build`` for a machine whose kernels this process plans; returns the path of the header."""
     if "linux" not in machine.triple:
         raise NotImplementedError(f"build: libraries are for Linux, this is {machine.triple}; pass target='arm64'")
     call = Call(*_model(program, args, kwargs))
@@ -66,7 +66,7 @@ def write_library(
 
 
 def _model(program: Any, args: tuple | None, kwargs: dict | None) -> tuple[Any, tuple, dict]:
-    """What to call, and with what."""
+    """The callable and its arguments."""
     function = program
     if isinstance(program, ExportedProgram):
         function = program.module()
@@ -151,7 +151,7 @@ def _info(name: str, dtype: Any, sizes: Sequence[int | str | Symbol]) -> TensorI
 
 
 def _outputs(first: Recording, made: Sequence[tuple], symbols: Sequence[Symbol]) -> list[TensorInfo]:
-    """What is known of the outputs. ``made``: values of the symbols, and the sizes of the outputs for these."""
+    """Descriptions of the outputs. ``made`` has values of the symbols, and the sizes of the outputs for these."""
 
     def size(i: int, d: int) -> int | str | Symbol:
         seen = [(values, outputs[i][d]) for values, outputs in made]
@@ -168,7 +168,7 @@ def _outputs(first: Recording, made: Sequence[tuple], symbols: Sequence[Symbol])
 
 
 def weights(tables: Tables) -> list[bytes]:
-    """What the launches read, each from a multiple of 64 bytes on."""
+    """The weights that launches read, each from a multiple of 64 bytes on."""
     found = []
     for _, address, nbytes in tables.held.values():
         found += [bytes_at(address, nbytes), bytes(-nbytes % 64)]

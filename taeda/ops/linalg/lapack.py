@@ -24,7 +24,7 @@ from ..views import broadcast_shapes
 _DTYPES = ("float32", "float64", "complex64", "complex128")
 #: LAPACK's letter for each dtype that it computes in.
 LAPACK_DTYPES = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
-#: What the routines of real orthogonal and symmetric matrices are called for complex ones.
+#: Names for complex matrices of the routines for real orthogonal and symmetric ones.
 _COMPLEX_NAMES = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
 
 

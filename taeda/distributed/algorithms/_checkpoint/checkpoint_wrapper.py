@@ -87,7 +87,7 @@ class CheckpointWrapper(ActivationWrapper):
             self.checkpoint_fn = partial(checkpoint_fn, **checkpoint_fn_kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        """That of the module."""
+        """Run the module's forward pass."""
         return self.checkpoint_fn(self._checkpoint_wrapped_module, *args, **kwargs)
 
 

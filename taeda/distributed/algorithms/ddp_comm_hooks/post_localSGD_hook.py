@@ -12,7 +12,7 @@ __all__ = ["PostLocalSGDState", "post_localSGD_hook"]
 
 
 class PostLocalSGDState:
-    """What :func:`post_localSGD_hook` keeps.
+    """The state of :func:`post_localSGD_hook`.
 
     Args:
         process_group: of the first steps; all processes by default.

@@ -24,7 +24,7 @@ __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 
 
 class PowerSGDState:
-    """What the hook keeps between iterations.
+    """The state that the hook keeps between iterations.
 
     Args:
         process_group: the processes, all for None.

@@ -1,4 +1,4 @@
-"""What a process that the launcher started tells it, and where its outputs go."""
+"""Errors that a started process reports to the launcher, and the files of its outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Std(enum.IntFlag):
 
     @classmethod
     def from_str(cls, vm: str) -> Std | dict[int, Std]:
-        """Of ``"3"``, or by local rank of ``"0:1,1:2"``.
+        """Parse ``"3"``, or ``"0:1,1:2"`` with values by local rank.
 
         Raises:
             ValueError: it is something else.

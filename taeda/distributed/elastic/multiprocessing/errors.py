@@ -33,7 +33,7 @@ class ProcessFailure:
     timestamp: int = field(default_factory=lambda: int(time.time()))
 
     def signal_name(self) -> str:
-        """That of the signal that ended it, or ``<N/A>``."""
+        """The name of the signal that ended the process, or ``<N/A>``."""
         return signal.Signals(-self.exitcode).name if self.exitcode < 0 else "<N/A>"
 
 

@@ -19,7 +19,7 @@ __all__ = [
 
 
 class ParallelStyle(ABC):
-    """What :func:`parallelize_module` does with a module."""
+    """The way in which :func:`parallelize_module` changes a module."""
 
     src_data_rank: int | None = 0
 
