@@ -106,16 +106,22 @@ def infer_schema(
 
 
 class Argument(NamedTuple):
-    """A parameter in a signature."""
+    """A parameter in a signature, or a result."""
 
     name: str
     kind: str  #: ``"Tensor"``, ``"int"``, ``"float"``, ``"bool"``, ``"str"``, ``"Scalar"``, ``"ScalarType"``, ...
     optional: bool  #: whether None is taken
     listed: bool  #: whether it is a list
     inner_optional: bool  #: whether None is taken in the list
-    mutated: bool
     default: Any  #: ``inspect.Parameter.empty`` where there is none
     keyword_only: bool
+    type: str  #: ``"int[2]?"``
+    alias: str  #: what it shares memory with: ``"a"``; ``"a!"`` if it is written to; ``"a -> *"`` if a list keeps it
+
+    @property
+    def mutated(self) -> bool:
+        """Whether it is written to."""
+        return "!" in self.alias
 
     @property
     def spelled(self) -> str:
@@ -131,39 +137,57 @@ class Schema(NamedTuple):
 
     name: str
     arguments: tuple[Argument, ...]
-    returns: tuple[str, ...]
+    returns: tuple[Argument, ...]
     text: str  #: without the name
+    variadic: bool  #: whether further arguments may follow
 
     @property
     def mutated(self) -> tuple[str, ...]:
         """The names of the arguments that are written to."""
         return tuple(a.name for a in self.arguments if a.mutated)
 
+    @property
+    def outs(self) -> tuple[str, ...]:
+        """The names of the tensors that it puts its results into: those that are written to, and go by name alone."""
+        return tuple(a.name for a in self.arguments if a.mutated and a.keyword_only)
 
-_TYPE = re.compile(r"(\w+)(\([^()]*\))?(\?)?(\[\d*\])?(\([^()]*\))?(\?)?")
+
+_TYPE = re.compile(r"(\w+)(\?)?(\[\d*\])?(\?)?")
+_NOTE = re.compile(r"\(\s*([a-e]\d*(?:\|[a-e]\d*)*!?(?:\s*->\s*\S+)?|\*)\s*\)|(?<=Tensor)\(([^()]*)\)")
 _KNOWN = "Tensor int SymInt float bool str Scalar ScalarType Device Layout MemoryFormat Generator Dimname".split()
-_ENUMS = {"Mean": 1, "Sum": 2}
+_WORDS = {"None": None, "True": True, "False": False, "inf": float("inf"), "Mean": 1, "Sum": 2}
 
 
-def _default_value(text: str, kind: str, fail: Callable) -> Any:
-    if kind == "ScalarType":
-        return getattr(_core, text.strip("'\""), None)
-    try:
-        return {"None": None, "True": True, "False": False}[text] if text in ("None", "True", "False") else (
-            ast.literal_eval(text)
-        )  # fmt: skip
-    except (ValueError, SyntaxError):
-        if text in _ENUMS or text in ("strided", "contiguous_format", "preserve_format", "long"):
-            return _ENUMS.get(text, text)
-        raise fail(f"cannot read the default {text!r}") from None
+def _default_value(text: str, kind: str) -> Any:
+    if text in _WORDS:
+        return _WORDS[text]
+    if kind in ("ScalarType", "Layout", "MemoryFormat") and not text.isdigit():
+        return getattr(_core, text.strip("'\""))
+    value = ast.literal_eval(text)
+    return float(value) if kind == "float" and type(value) is int else value
+
+
+def _argument(text: str, keyword_only: bool) -> Argument:
+    notes = _NOTE.search(text)
+    body, equals, default = _NOTE.sub("", text).partition("=")
+    named = re.fullmatch(r"(.*\S)\s+(\w+)\s*", body, re.S)
+    whole, name = (named[1], named[2]) if named else (body.strip(), "")
+    shape = _TYPE.fullmatch(whole)
+    kind, inner, sized, optional = shape.groups() if shape else (whole, None, None, None)
+    listed, kind = sized is not None, "int" if kind == "SymInt" else kind
+    return Argument(
+        name, kind, bool(optional if listed else inner), listed, listed and bool(inner),
+        _default_value(default.strip(), kind) if equals else inspect.Parameter.empty, keyword_only,
+        whole.replace("SymInt", "int"), (notes[1] or notes[2]).strip() if notes else "",
+    )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=1024)
-def read_schema(text: str) -> Schema:
-    """Read ``name(Tensor x, float s, *, int n=2) -> Tensor``; the name may be left out.
+def parse_schema(text: str) -> Schema:
+    """Read ``name(Tensor(a!) x, float s, *, int n=2) -> Tensor(a!)``, of any types; the name may be left out.
 
     Raises:
-        RuntimeError: it cannot be read, or has a type that there is not.
+        RuntimeError: it cannot be read.
     """
 
     def fail(why: str) -> RuntimeError:
@@ -173,41 +197,49 @@ def read_schema(text: str) -> Schema:
     if found is None:
         raise fail("it has no '(arguments) -> results'")
     name, inside, result = found.groups()
-    arguments, keyword_only = [], False
+    arguments, keyword_only, variadic = [], False, False
     for part in _parts(inside):
-        if part == "*":
-            keyword_only = True
-            continue
-        shape = _TYPE.match(part)
-        if shape is None or shape[1] not in _KNOWN:
-            raise fail(f"unknown type in {part!r} (known are {', '.join(_KNOWN)})")
-        rest = re.fullmatch(r"\s+(\w+)\s*(?:=\s*(.*))?", part[shape.end() :], re.S)
-        if rest is None:
-            raise fail(f"cannot read {part!r}")
-        kind = "int" if shape[1] == "SymInt" else shape[1]
-        listed = shape[4] is not None
-        arguments.append(
-            Argument(
-                rest[1], kind, bool(shape[6] if listed else shape[3] or shape[6]), listed, listed and bool(shape[3]),
-                "!" in (shape[2] or "") + (shape[5] or ""),
-                inspect.Parameter.empty if rest[2] is None else _default_value(rest[2].strip(), kind, fail),
-                keyword_only,
-            )
-        )  # fmt: skip
-    inner = result[1:-1] if result.startswith("(") and result.endswith(")") else result
-    returns = tuple(part.split()[0] for part in _parts(inner))
-    for word in returns:
-        if (_TYPE.match(word) or [""] * 2)[1] not in _KNOWN:
-            raise fail(f"unknown type {word!r} of a result")
+        keyword_only, variadic = keyword_only or part == "*", variadic or part == "..."
+        if part not in ("*", "..."):
+            try:
+                arguments.append(_argument(part, keyword_only))
+            except (ValueError, SyntaxError, AttributeError):
+                raise fail(f"cannot read the default in {part!r}") from None
+            if not arguments[-1].name:
+                raise fail(f"cannot read {part!r}")
+    results = _parts(result[1:-1]) if result.startswith("(") and result.endswith(")") else [result]
     if len({a.name for a in arguments}) < len(arguments):
         raise fail("two arguments have one name")
-    return Schema(name, tuple(arguments), returns, text[text.index("(") :].strip())
+    returns = tuple(_argument(part, False) for part in results)
+    return Schema(name, tuple(arguments), returns, text[text.index("(") :].strip(), variadic)
+
+
+@functools.lru_cache(maxsize=1024)
+def read_schema(text: str) -> Schema:
+    """:func:`parse_schema` of an op of the program's own.
+
+    Raises:
+        RuntimeError: it cannot be read, or has a type that there is not.
+    """
+    read = parse_schema(text)
+    for a in (*read.arguments, *read.returns):
+        if a.kind not in _KNOWN:
+            raise RuntimeError(f"schema {text!r}: unknown type in '{a.type} {a.name}' (known are {', '.join(_KNOWN)})")
+    return read
 
 
 def _parts(text: str) -> list[str]:
     """What stands between commas that are in no brackets or quotes."""
-    found = re.findall(r"(?:\[[^\]]*\]|\([^()]*\)|\"[^\"]*\"|'[^']*'|[^,\[\]()\"'])+", text)
-    return [part.strip() for part in found if part.strip()]
+    parts, depth, start, quote = [], 0, 0, ""
+    for at, c in enumerate(text):
+        if quote or c in "\"'":
+            quote = "" if c == quote else quote or c
+            continue
+        depth += (c in "([") - (c in ")]")
+        if c == "," and not depth:
+            parts.append(text[start:at])
+            start = at + 1
+    return [part.strip() for part in (*parts, text[start:]) if part.strip()]
 
 
 def _as_number(x: Any, kinds: str) -> Any:

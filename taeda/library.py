@@ -227,7 +227,7 @@ class CustomOpDef(CustomOp):
         """
         if self._read is not None:
             count = len(self._read.returns)
-            if count == 1 and self._read.returns == ("Tensor",) and not isinstance(result, Tensor):
+            if count == 1 and self._read.returns[0].type == "Tensor" and not isinstance(result, Tensor):
                 raise RuntimeError(
                     f"{self._qualname}(): its schema says that it gives a Tensor, its implementation gave "
                     f"{type(result).__name__}"

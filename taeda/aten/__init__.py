@@ -11,7 +11,10 @@ from typing import Any
 
 from .._core import Composite
 from .._namespaces import above
+from .._schema import Schema
+from ..ops.registry import is_in_place
 from ..ops.table import OPS, trait
+from .signatures import signature
 
 
 class OpOverload:
@@ -29,9 +32,13 @@ class OpOverload:
     @property
     def mutates(self) -> bool:
         """Whether it writes to its arguments."""
-        name = self.overloadpacket.__name__
-        own = getattr(self.overloadpacket.function, "_mutates", None)
-        return name.endswith("_") and not name.endswith("__") if own is None else bool(own)
+        known, function = self.signature, self.overloadpacket.function
+        return bool(known.mutated if known is not None else getattr(function, "_mutates", is_in_place(function)))
+
+    @property
+    def signature(self) -> Schema | None:
+        """Its signature, with what it writes to, where PyTorch has the op."""
+        return signature(self.overloadpacket.__name__, self._overloadname) if self.namespace == "aten" else None
 
     @property
     def draws(self) -> bool:
@@ -40,10 +47,11 @@ class OpOverload:
 
     @property
     def _schema(self) -> str:
-        """The signature of an op of the program's own."""
-        schema = getattr(self.overloadpacket.function, "_schema", None)
+        """The signature of a native op, or of an op of the program's own."""
+        known = self.signature
+        schema = getattr(self.overloadpacket.function, "_schema", None) if known is None else known.text
         if schema is None:
-            raise AttributeError(f"{self} has no _schema: only ops that taeda.library.custom_op made have one")
+            raise AttributeError(f"{self} has no _schema: it is an op of taeda's that PyTorch has not")
         return f"{self.name()}{schema}"
 
     def name(self) -> str:

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 from .. import _core, fft, linalg, special
 from .._core import Composite, Method, Op, Tensor
 from .._namespaces import NAMES
-from .._schema import read_schema
 from ..nn import functional as F
 from ..nn import lower
+from ..ops.out import write_out
 from ..ops.table import METHODS, OPS
 from ..ops.traits import traits
-from .signatures import signatures
+from .signatures import signature, signatures
 
 
 class Call(NamedTuple):
@@ -103,9 +103,9 @@ def _fractional(n: int) -> Callable:
     return pool
 
 
-def _loss(name: str, own: str, signature: str) -> Callable:
+def _loss(name: str, own: str) -> Callable:
     """A loss, whose reduction is a number there."""
-    arguments = read_schema(signature.partition("::")[2]).arguments
+    arguments = signature(name).arguments  # type: ignore[union-attr]
     names = [a.name for a in arguments]
     defaults = {a.name: a.default for a in arguments if a.default is not inspect.Parameter.empty}
 
@@ -128,7 +128,7 @@ def _losses() -> dict[str, Callable]:
     for label, texts in signatures().items():
         name = label.partition("::")[2]
         if "int reduction" in texts[0] and hasattr(F, named.get(name, name)):
-            found[name] = _loss(name, named.get(name, name), texts[0])
+            found[name] = _loss(name, named.get(name, name))
     return found
 
 
@@ -307,14 +307,20 @@ def function_of(name: str, overload: str = "") -> Callable | None:
     Args:
         overload: one of its signatures.
     """
-    record = record_of(name, overload)
-    if record is None:
-        return same_name(name)
+    record, found = record_of(name, overload), same_name(name)
+    known = signature(name, overload)
+    outs = () if known is None or known.outs == ("out",) else known.outs
+    if (record is None and not outs) or (record is None and found is None):
+        return found
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        function, given, named = record(*args, **kwargs)
-        return function(*given, **named)
+        into = [kwargs.pop(out) for out in outs]
+        function, given, named = (found, args, kwargs) if record is None else record(*args, **kwargs)
+        made = function(*given, **named)
+        if not into:
+            return made
+        return write_out(run, tuple(into) if len(into) > 1 else into[0], made)
 
-    vars(run).update(vars(record))
+    vars(run).update(vars(found if record is None else record))
     run.__name__ = run.__qualname__ = name
     return run

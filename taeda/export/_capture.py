@@ -20,6 +20,7 @@ from taeda.aten import OpOverload
 from taeda.fx import Graph, GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, SymInt, _Symbolic
 from taeda.fx.node import map_aggregate
+from taeda.fx.operator_schemas import writes
 from taeda.nn.modules import _hooks
 from taeda.ops.meta import planning, without_values
 from taeda.ops.table import trait
@@ -219,8 +220,9 @@ class Capture(Numbers):
             counted = self._counted(given) if rule is None else range(len(self.samples))
             results = [self._run(function, run, given, i, rule is not None) for i in counted]
         self.progress += 1
-        writes = function is operator.setitem or (isinstance(function, OpOverload) and function.mutates)
-        if not writes and not any(isinstance(x, Tensor) for x in pytree.tree_leaves(results[0])):
+        if not writes(function, args, kwargs) and not any(
+            isinstance(x, Tensor) for x in pytree.tree_leaves(results[0])
+        ):
             return self._plain(function, results)
         if results[0] is not None and not _is_tree(results[0]):
             raise RuntimeError(f"export: {function.__name__} gives {type(results[0]).__name__}\n{self.where()}")

@@ -19,6 +19,7 @@ from taeda.fx import GraphModule, Interpreter, Node, _names
 from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, ValueRanges
 from taeda.fx.node import map_aggregate, map_arg
 from taeda.fx.operator_schemas import writes, writes_in_place
+from taeda.ops.registry import is_in_place
 from taeda.ops.table import METHODS, OPS, asked_for, trait
 from taeda.utils import _pytree as pytree
 
@@ -206,14 +207,16 @@ class _Lowering(Capture):
     def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
         if function.__name__ == "as_subclass":
             return _core.pass_through(self, function, args, kwargs)
-        if function is operator.setitem or _writes(function):
+        if function is operator.setitem or is_in_place(function):
             return self._write(function, args, kwargs)
         if writes_in_place(function, args, kwargs):
             bound = _bound(function, args, kwargs)
             target = bound.pop("input")
             return self._write_to(target, self.handle(function, (target,), {**bound, "inplace": False}))
         if kwargs.get("out") is not None:
-            return self._write_to(kwargs["out"], self._step(function, args, {**kwargs, "out": None}))
+            made, spec = pytree.tree_flatten(self._step(function, args, {**kwargs, "out": None}))
+            outs = pytree.tree_leaves(kwargs["out"])
+            return pytree.tree_unflatten([*map(self._write_to, outs, made)], spec)
         return self._step(function, args, kwargs)
 
     def _step(self, function: Any, args: tuple, kwargs: dict) -> Any:
@@ -452,11 +455,6 @@ def _is_public(node: Node) -> bool:
 
 def _address(x: Traced) -> int:
     return x.metas[0].untyped_storage()._cdata
-
-
-def _writes(function: Any) -> bool:
-    name = getattr(function, "__name__", "")
-    return isinstance(function, (Op, Composite)) and name.endswith("_") and not name.endswith("__")
 
 
 # ---- the program -----------------------------------------------------------------------------------------------------

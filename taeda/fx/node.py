@@ -13,7 +13,7 @@ from taeda._core import Tensor, device, dtype, layout, memory_format
 from .. import _core
 from . import _names
 from .immutable_collections import immutable_dict, immutable_list
-from .operator_schemas import draws, normalize_function, normalize_module, writes
+from .operator_schemas import draws, method, normalize_function, normalize_module, writes
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -339,7 +339,9 @@ class Node:
                 return True
             return writes(self.target) or (impure_random and draws(self.target) is True)
         if self.op == "call_method":
-            return self.target.endswith("_") and not self.target.endswith("__")
+            if self.target.startswith("__"):  # as in PyTorch; `writes` knows `__setitem__`
+                return False
+            return self.writes() or (impure_random and draws(method(self.target)) is True)
         if self.op == "call_module":
             module = self.graph.owning_module
             if module is None:
@@ -352,8 +354,9 @@ class Node:
 
     def writes(self) -> bool:
         """Whether the step, with its arguments, changes one of them, or the state of a module."""
-        if self.op == "call_function":
-            return writes(self.target, self.args, dict(self.kwargs))
+        if self.op in ("call_function", "call_method"):
+            target = method(self.target) if self.op == "call_method" else self.target
+            return writes(target, self.args, dict(self.kwargs))
         if self.op == "call_module" and self.graph.owning_module is not None:
             return any(map(_changes, self.graph.owning_module.get_submodule(self.target).modules()))
         return False

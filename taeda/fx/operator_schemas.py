@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from taeda._core import Composite, Op
-from taeda.aten import OpOverload
+from taeda._core import Composite, Method, Op, Tensor
+from taeda.aten import OpOverload, OpOverloadPacket
 from taeda.nn import Module
+from taeda.ops.registry import is_in_place
 from taeda.ops.table import asked_for, trait
 
 __all__ = [
@@ -26,19 +28,39 @@ class ArgsKwargsPair(NamedTuple):
     kwargs: dict[str, Any]
 
 
+#: Python's operators that write, and what methods of a tensor change besides elements.
+_WRITING = {operator.setitem, operator.delitem} | {
+    f for name, f in vars(operator).items() if name[0] == "i" and {name[1:], f"{name[1:]}_"} & vars(operator).keys()
+}
+_CHANGING = "backward register_hook register_post_accumulate_grad_hook retain_grad".split()
+
+
+def method(name: str) -> Any:
+    """The function that is the method ``name`` of a tensor; the name, where a tensor has no such method."""
+    if name.startswith("__"):
+        return getattr(operator, name.strip("_"), name)
+    found = vars(Tensor).get(name)
+    return found.function if isinstance(found, Method) else name
+
+
 def writes(target: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> bool:
     """Whether a call of a function changes its arguments."""
-    name = getattr(target, "__name__", "")
-    kwargs = kwargs or {}
-    if kwargs.get("out") is not None or writes_in_place(target, args, kwargs):
+    kwargs, known = kwargs or {}, None
+    if isinstance(target, (OpOverload, OpOverloadPacket)):
+        native = target if isinstance(target, OpOverload) else target.default
+        if native.mutates:
+            return True
+        known, target = native.signature, native.overloadpacket.function
+    if isinstance(target, str):
+        return is_in_place(target) or target in _CHANGING
+    if (target in _WRITING and args) or kwargs.get("out") is not None or writes_in_place(target, args, kwargs):
         return True
-    if isinstance(target, OpOverload):
-        return target.mutates
     rule = trait(target, "writes")
     if rule is not None:
-        given = {**dict(zip(_names(target), args, strict=False)), **kwargs}
+        names = _names(target) if known is None else [a.name for a in known.arguments]
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
         return bool(rule(*(given.get(name) for name in asked_for(rule))))
-    return isinstance(target, (Op, Composite)) and name.endswith("_") and not name.endswith("__")
+    return isinstance(target, (Op, Composite)) and is_in_place(target)
 
 
 def writes_in_place(target: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
@@ -56,6 +78,8 @@ def _names(function: Callable) -> tuple[str, ...]:
 
 def draws(target: Any) -> bool | str:
     """Whether a function draws random numbers; ``"noise"`` where a layer draws them for what it computes."""
+    if isinstance(target, OpOverloadPacket):
+        target = target.default
     if isinstance(target, OpOverload):
         return target.draws
     return trait(target, "random", False) if isinstance(target, (Op, Composite, FunctionType)) else False

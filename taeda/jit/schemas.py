@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import functools
+import inspect
 import re
 from collections.abc import Callable
-from typing import Any
 
 from .._core import Tensor
+from .._schema import Argument, _parts, parse_schema
 from ..aten.signatures import signatures
 from ..aten.spellings import function_of
 from .builtins import PRIMITIVES, SCALARS, TENSORS
+from .dtypes import number
 from .types import (
     ANY,
     BOOL,
@@ -47,7 +48,9 @@ def find_function(space: str, name: str, overload: str = "") -> Callable | None:
         return PRIMITIVES.get(name)
     if space != "aten":
         return None
-    found = TENSORS.get(name) or function_of(name, overload) or SCALARS.get(name)
+    named = f"{name}.{overload}"
+    found = TENSORS.get(named) or SCALARS.get(named) or TENSORS.get(name) or function_of(name, overload)
+    found = found or SCALARS.get(name)
     return found or (None if name.startswith("_") else getattr(Tensor, name, None))
 
 
@@ -57,32 +60,18 @@ class Schema:
     __slots__ = ("function", "name", "overload", "parameters", "result", "space", "text", "variadic")
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        head, _, rest = text.partition("(")
-        self.space, _, name = head.partition("::")
+        self.text, read = text, parse_schema(text)
+        self.space, _, name = read.name.partition("::")
         self.name, _, self.overload = name.partition(".")
-        at = _closing(rest)
-        self.variadic = False
-        self.parameters: list[Parameter] = []
-        keyword = False
-        for part in _split(rest[:at]):
-            if part == "*":
-                keyword = True
-            elif part == "...":
-                self.variadic = True
-            else:
-                self.parameters.append(_parameter(part, keyword))
-        self.result = _result(self.name, rest[at + 1 :].replace("->", "", 1).strip())
+        self.variadic = read.variadic
+        self.parameters = [_parameter(a) for a in read.arguments]
+        self.result = _result(self.name, read.returns)
         self.function = self._function()
 
     def _function(self) -> Callable:
         named = f"{self.name}.{self.overload}"
-        if self.space == "aten":
-            special_form = TENSORS.get(named) or SCALARS.get(named)
-            if special_form is not None:
-                return special_form
-            if self.name in SCALARS and not any(p.type == TENSOR for p in self.parameters):
-                return SCALARS[self.name]
+        if self.space == "aten" and self.name in SCALARS and not any(p.type == TENSOR for p in self.parameters):
+            return TENSORS.get(named) or SCALARS.get(named) or SCALARS[self.name]
         function = find_function(self.space, self.name, self.overload)
         assert function is not None, self.text
         return function
@@ -96,54 +85,14 @@ class Schema:
         return self.text
 
 
-def _closing(text: str) -> int:
-    """Where the parenthesis that is open ends."""
-    depth = 0
-    for at, c in enumerate(text):
-        if c in "([":
-            depth += 1
-        elif c in ")]":
-            depth -= 1
-            if depth < 0:
-                return at
-    raise ValueError(text)
-
-
-def _split(text: str) -> list[str]:
-    """At the commas outside of brackets and quotes."""
-    parts, depth, start, quoted = [], 0, 0, False
-    for at, c in enumerate(text):
-        quoted ^= c == '"'
-        if quoted:
-            continue
-        depth += (c in "([") - (c in ")]")
-        if c == "," and not depth:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    last = text[start:].strip()
-    return [*parts, last] if last else parts
-
-
-def _parameter(text: str, keyword: bool) -> Parameter:
-    body, equals, default = text.partition("=")
-    kind, _, name = body.rpartition(" ")
-    match = re.match(r"(\w+)\[(\d+)\]\??$", kind)
-    convert = next((n for n in _NUMBERS_OF_THINGS if kind.rstrip("?") == n), "")
+def _parameter(a: Argument) -> Parameter:
+    match = re.match(r"\w+\[(\d+)\]", a.type)
+    convert = a.kind if a.kind in _NUMBERS_OF_THINGS else ""
+    code = number(a.default)
+    default = REQUIRED if a.default is inspect.Parameter.empty else a.default if code is None else code
     return Parameter(
-        name, type_of_text(kind), _default(default, kind) if equals else REQUIRED, keyword,
-        int(match[2]) if match else 0, convert,
+        a.name, type_of_text(a.type), default, a.keyword_only, int(match[1]) if match else 0, convert
     )  # fmt: skip
-
-
-def _default(text: str, kind: str) -> Any:
-    words = {"None": None, "True": True, "False": False, "inf": float("inf")}
-    if text in words:
-        return words[text]
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):  # Mean, contiguous_format: the numbers that enums have
-        return {"Mean": 1, "contiguous_format": 0}.get(text)
-    return float(value) if kind == "float" and type(value) is int else value
 
 
 @functools.cache
@@ -155,10 +104,10 @@ def type_of_text(text: str) -> Type:
     if text.endswith("]"):
         return list_of(type_of_text(text[: text.rindex("[")]))
     if text.startswith("("):
-        return tuple_of(*map(type_of_text, _split(text[1:-1])))
+        return tuple_of(*map(type_of_text, _parts(text[1:-1])))
     name, paren, inner = text.partition("(")
     if paren:
-        return Type(name, *map(type_of_text, _split(inner[:-1])))
+        return Type(name, *map(type_of_text, _parts(inner[:-1])))
     if name in PLAIN:
         return PLAIN[name]
     if name in _NUMBERS_OF_THINGS:
@@ -166,16 +115,11 @@ def type_of_text(text: str) -> Type:
     return Var(name) if name[0].islower() else Type(name)
 
 
-def _result(name: str, text: str) -> Type:
-    if not text.startswith("(") or text.endswith("]"):
-        return type_of_text(text) if text != "..." else ANY
-    types, names = [], []
-    for part in _split(text[1:-1]):
-        kind, _, field = part.rpartition(" ")
-        types.append(type_of_text(kind or part))
-        names.append(field if kind else "")
-    if not types:
+def _result(name: str, returns: tuple[Argument, ...]) -> Type:
+    if not returns:
         return NONE
+    types = [ANY if r.type == "..." else type_of_text(r.type) for r in returns]
+    names = [r.name for r in returns]
     if all(names) and len(types) > 1:
         return NamedTupleType(name, names, types, {}, cls=tuple)
     return types[0] if len(types) == 1 else tuple_of(*types)
@@ -190,8 +134,10 @@ def _lines() -> dict[str, list[str]]:
 
 @functools.cache
 def overloads(qualified: str) -> tuple[Schema, ...]:
-    """The signatures of ``aten::add``; none where there is no such op. Those of integers are tried first."""
-    found = [Schema(line) for line in _lines().get(qualified, ())]
+    """The signatures of ``aten::add`` that give new results, not those with ``out``; none where there is no such op.
+    Those of integers are tried first."""
+    read = [parse_schema(line) for line in _lines().get(qualified, ())]
+    found = [Schema(s.name + s.text) for s in read if not s.outs]
     return tuple(sorted(found, key=lambda s: _FIRST.index(s.overload) if s.overload in _FIRST else len(_FIRST)))
 
 

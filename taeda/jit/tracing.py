@@ -694,19 +694,13 @@ def trace_module(
                 return _function(made, *a, **k)
 
             more = [(c[name], None) for c in check_inputs or ()]
-            if not any(m.training for m in mod.modules()) or not _random(mod):
-                _check(run, traced, again, text, [(args, kwargs), *more], check_tolerance)
+            _check(run, traced, again, text, [(args, kwargs), *more], check_tolerance)
             for module, buffers in zip(mod.modules(), state, strict=True):
                 for key, value in buffers.items():
                     if value is not None:
                         with no_grad():
                             module._buffers[key].copy_(value)
     return made
-
-
-def _random(mod: nn.Module) -> bool:
-    """Whether a module draws numbers: two runs of it differ."""
-    return any("Dropout" in type(m).__name__ or getattr(m, "dropout", 0.0) for m in mod.modules())
 
 
 def _get_trace_graph(

@@ -16,7 +16,7 @@ from .._core.callbacks import callbacks
 from .._core.devices import DEVICES, REGISTERED, device_number, is_registered, set_place
 from .._core.devices import current_place as current_place
 from .meta import make_on_meta
-from .registry import name_of
+from .registry import is_in_place, name_of
 from .table import primitive, trait
 
 __all__ = ["at", "current_place", "number_of", "transfer"]
@@ -156,7 +156,7 @@ def bring_together(function: Callable, args: Sequence, kwargs: dict) -> Any:
     there = next(t for t in _tensors([*args, *kwargs.values()]) if not t.is_cpu)
     indices = name in _INDEX_OPS
     rest = {k: v for k, v in kwargs.items() if k != "out"}
-    writes = bool(getattr(function, "writes", False)) or (name.endswith("_") and not name.endswith("__"))
+    writes = is_in_place(function)
 
     if indices and args[0].is_cpu:
         raise RuntimeError(

@@ -17,7 +17,7 @@ from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
 from .._core.devices import current_place, set_place
-from .registry import name_of
+from .registry import is_in_place, name_of
 from .table import trait
 
 __all__ = ["planning", "without_values"]
@@ -87,7 +87,7 @@ def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
     if name in ("to", "type_as") and not args[0].is_meta:
         like = next(_tensors([*args[1:], *kwargs.values()]))
         return args[0].to(dtype=like.dtype, device=_META)
-    if _writes(function, name) and not args[0].is_meta:
+    if is_in_place(function) and not args[0].is_meta:
         error = NotImplementedError if name == "copy_" else RuntimeError
         raise error(f"{name}(): Cannot copy out of meta tensor; no data! The tensor to write to is on {args[0].device}")
     other = _elsewhere([*args, *kwargs.values()])
@@ -116,11 +116,6 @@ callbacks.check_meta = check_meta
 def _of_size(t: Tensor) -> Tensor:
     """A tensor on the CPU that has the sizes of ``t``, over one element."""
     return _core.strided_view(_core.empty((1,), t.dtype), t.shape, (0,) * t.dim())
-
-
-def _writes(function: Any, name: str) -> bool:
-    """Whether ``function`` writes to its first argument."""
-    return bool(getattr(function, "writes", False)) or (name.endswith("_") and not name.endswith("__"))
 
 
 def _names_meta(x: Any) -> bool:

@@ -38,6 +38,13 @@ def name_of(function: Any) -> str:
     return (name() if callable(name) else name) or getattr(function, "__name__", str(function))
 
 
+def is_in_place(function: Any) -> bool:
+    """Whether ``function``, an op, a composite or the name of a method, is an in-place form: it writes to its first
+    argument."""
+    name = function if isinstance(function, str) else name_of(function)
+    return function.writes if isinstance(function, Op) else name.endswith("_") and not name.endswith("__")
+
+
 def op_of(function: Any) -> Any:
     """The op or composite that ``function`` is a further name of (see ``alias``), which rules are for; any other
     function as it is."""

@@ -304,8 +304,14 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 
 
 def return_and_correct_aliasing(func: Any, args: tuple, kwargs: dict, out: Any) -> Any:
-    """What a ``__torch_dispatch__`` returns: ``out``, or of an op that writes the tensor that it wrote to."""
-    return args[0] if getattr(func, "mutates", False) and args else out
+    """What a ``__torch_dispatch__`` returns: ``out``, or of an op that writes the tensors that it wrote to."""
+    known = getattr(func, "signature", None)
+    if known is None:
+        return args[0] if getattr(func, "mutates", False) and args else out
+    given = dict(zip([a.name for a in known.arguments], args, strict=False)) | kwargs
+    written = {a.alias: given.get(a.name) for a in known.arguments if a.mutated}
+    found = tuple(written[r.alias] for r in known.returns if r.alias in written)
+    return (found if len(found) > 1 else found[0]) if found else out
 
 
 def transform_subclass(t: Any, callback: Callable, outer_size: Any = None, outer_stride: Any = None) -> Any:

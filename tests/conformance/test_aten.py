@@ -2,6 +2,8 @@
 gradients, and what is a view."""
 
 import io
+import pathlib
+import runpy
 
 import pytest
 
@@ -10,6 +12,7 @@ torch = pytest.importorskip("torch")
 import taeda  # noqa: E402
 from taeda.aten import packet  # noqa: E402
 from taeda.aten.spellings import function_of  # noqa: E402
+from taeda.utils import _pytree as pytree  # noqa: E402
 
 from .opdb.translate import translate  # noqa: E402
 
@@ -139,3 +142,49 @@ def overloads():
 def test_what_is_random():
     differ = {n for n, ours, theirs in overloads() if ours.draws != (torch.Tag.nondeterministic_seeded in theirs.tags)}
     assert not differ
+
+
+def test_what_is_written():
+    """Of every signature; ``from_file`` has none, since scripts from elsewhere would open files by it."""
+    differ, signatures = set(), 0
+    for name, ours, theirs in overloads():
+        written = [a.name for a in theirs._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+        known = ours.signature
+        same = ours.mutates is bool(written) and (known is None or list(known.mutated) == written)
+        differ |= set() if same else {name}
+        signatures += known is not None
+    assert differ == {"from_file.out"} and signatures > 1900
+
+
+def test_the_signatures_are_those_of_pytorch():
+    from taeda.aten.signatures import signatures
+
+    tool = runpy.run_path(str(pathlib.Path(__file__).parents[2] / "tools" / "schemas.py"))
+    assert tool["lines"]() == [line for lines in signatures().values() for line in lines]
+
+
+SQUARE = X[:, :3] @ X[:, :3].T + torch.eye(3)
+OUTS = [
+    ("topk.values", X, 2), ("sort.values", X), ("max.dim_max", X, 1), ("kthvalue.values", X, 2), ("mode.values", X),
+    ("linalg_cholesky_ex.L", SQUARE @ SQUARE), ("qr.Q", SQUARE), ("frexp.Tensor_out", X), ("aminmax.out", X),
+    ("gelu_backward.grad_input", X, Y), ("var_mean.correction_out", X), ("add.out", X, Y), ("unbind_copy.int_out", X),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", OUTS, ids=lambda call: call[0])
+def test_results_go_into_tensors_by_any_name(call):
+    name, *args = call
+    op, _, overload = name.partition(".")
+    theirs = getattr(getattr(torch.ops.aten, op), overload)
+    results = parts(getattr(torch.ops.aten, op)(*args))
+    names = [a.name for a in theirs._schema.arguments if a.kwarg_only and a.alias_info is not None]
+    empty = [torch.empty_like(r) for r in results]
+    outs = dict(zip(names, empty, strict=True)) if len(names) > 1 or len(empty) == 1 else {names[0]: empty}
+    ours = translate(outs)
+    theirs(*args, **outs)
+    function = getattr(getattr(taeda.ops.aten, op), overload)
+    given = function(*translate(args), **ours)
+    assert function.mutates
+    for made, want in zip(ours.values(), outs.values(), strict=True):
+        same(parts(made), parts(want))
+    assert all(a is b for a, b in zip(parts(given), pytree.tree_leaves(ours), strict=True))

@@ -202,6 +202,17 @@ def test_a_custom_op_that_writes():
     assert program.total.tolist() == [12.0] * 3
 
 
+def test_results_in_several_tensors():
+    def forward(x):
+        values, indices = taeda.empty(4, 2), taeda.empty(4, 2, dtype=taeda.int64)
+        found = taeda.topk(x, 2, out=(values, indices))
+        values.mul_(2)
+        return values + 1, indices * 2, found.values
+
+    with taeda.no_grad():
+        agree(Forward(forward), taeda.linspace(-1, 1, 20).reshape(4, 5).cos())
+
+
 def test_dead_code_is_not_what_writes():
     import operator
 

@@ -445,6 +445,7 @@ WRITES = {
     "out": lambda x: taeda.add(x, 1, out=x),
     "inplace": lambda x: nn.functional.relu(x, inplace=True),
     "module": nn.Sequential(nn.ReLU(inplace=True)),
+    "tuple": lambda x: taeda.sort(x, out=(x, taeda.empty(2, dtype=taeda.int64))),
 }
 
 
@@ -464,6 +465,10 @@ def test_nothing_is_shared_where_something_is_written(write):
     shared = CSEPass()(fx.symbolic_trace(program))
     assert not shared.modified
     assert all(same(a, b) for a, b in zip(shared.graph_module(x), program(x), strict=True))
+    live = fx.symbolic_trace(program)
+    live.graph.eliminate_dead_code()
+    live.recompile()
+    assert all(same(a, b) for a, b in zip(live(x), program(x), strict=True)) and not same(*program(x))
 
 
 aten = taeda.ops.aten
@@ -502,6 +507,54 @@ def test_dead_noise_is_left_out():
     traced = fx.symbolic_trace(lambda x: (nn.functional.dropout(x), taeda.rand_like(x), x)[2])
     assert traced.graph.eliminate_dead_code()
     assert [n.name for n in traced.graph.nodes] == ["x", "rand_like", "output"]
+
+
+NATIVE_WRITES = {
+    "packet": lambda x, rows, rest: (aten.add_, (x, x), {}),
+    "overload": lambda x, rows, rest: (aten.add_.Tensor, (x, x), {}),
+    "out": lambda x, rows, rest: (aten.mul.out, (x, x), {"out": x}),
+    "values": lambda x, rows, rest: (aten.sort.values, (x,), {"values": x, "indices": rest}),
+    "grad_input": lambda x, rows, rest: (aten.gelu_backward.grad_input, (x, x), {"grad_input": x}),
+    "statistics": lambda x, rows, rest: (aten.batch_norm, (rows, None, None, x, rest, True, 0.5, 0.1, False), {}),
+    "buffers": lambda x, rows, rest: (
+        aten._native_batch_norm_legit.default, (rows, None, None, x, rest, True, 0.5, 0.1), {}
+    ),
+    "operator": lambda x, rows, rest: (operator.iadd, (x, 1.0), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("write", NATIVE_WRITES)
+def test_native_ops_that_write(write):
+    graph = fx.Graph()
+    x, rows, rest = (graph.placeholder(name) for name in ("x", "rows", "rest"))
+    first, second = graph.call_function(taeda.sin, (x,)), graph.call_function(taeda.sin, (x,))
+    graph.call_function(*NATIVE_WRITES[write](first, rows, rest))
+    graph.output((first, second))
+    program = fx.GraphModule(nn.Module(), graph)
+    kept = taeda.empty(2, dtype=taeda.int64) if write == "values" else taeda.ones(2)
+    given = taeda.tensor([-1.0, -2.0]), taeda.tensor([[1.0, 2.0], [4.0, 3.0]]), kept
+    want = program(*given)
+    assert not same(*want) and not CSEPass()(program).modified
+    program.graph.eliminate_dead_code()
+    program.recompile()
+    assert all(same(a, b) for a, b in zip(program(*given), want, strict=True))
+
+
+CHANGES = {
+    "bernoulli": lambda x: x.bernoulli(0.5),
+    "bernoulli_": lambda x: x.bernoulli_(0.5),
+    "addbmm_": lambda x: x.addbmm_(x[None], x[None]),
+    "hook": lambda x: x.retain_grad(),
+    "backward": lambda x: x.sum().backward(),
+    "iadd": lambda x: x.__iadd__(1),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_dead_methods_that_change_something_stay(change):
+    traced = fx.symbolic_trace(lambda x: (CHANGES[change](x), x.abs(), x)[2])
+    before = len(traced.graph.nodes)
+    assert traced.graph.eliminate_dead_code() and len(traced.graph.nodes) == before - 1
 
 
 def test_nodes_are_put_in_order():

@@ -7,11 +7,10 @@ from typing import Any
 from taeda._namespaces import complete
 from taeda.utils import _pytree as pytree
 
-from ...._codegen import inplace_methods
 from ....graph import Graph
-from ....graph_module import GraphModule, _get_attr
+from ....graph_module import GraphModule
 from ....node import Node
-from ....operator_schemas import draws, writes
+from ....operator_schemas import draws
 from ...infra.pass_base import PassBase, PassResult
 
 __all__ = ["CSEPass", "get_CSE_banned_ops"]
@@ -21,19 +20,6 @@ def get_CSE_banned_ops() -> set[Any]:
     """Functions whose calls are never shared: those that draw random numbers or make memory that is written later."""
     known = complete()
     return {known["empty"], known["empty_like"], *filter(draws, known.values())}
-
-
-def _writes(node: Node) -> bool:
-    """Whether a Node may change values that others have."""
-    if node.op == "call_function":
-        return writes(node.target, node.args, node.kwargs) or getattr(node.target, "__name__", "") in inplace_methods
-    if node.op == "call_method":
-        name = node.target
-        return name.strip("_") in inplace_methods or (name.endswith("_") and not name.endswith("__"))
-    if node.op == "call_module" and node.graph.owning_module is not None:
-        modules = _get_attr(node.graph.owning_module, node.target).modules()
-        return any(getattr(module, "inplace", False) for module in modules)
-    return False
 
 
 class CSEPass(PassBase):
@@ -52,7 +38,7 @@ class CSEPass(PassBase):
         graph = Graph()
         values: dict[Node, Node] = {}
         known: dict[Any, Node] = {}
-        changed, may_share = False, not any(map(_writes, graph_module.graph.nodes))
+        changed, may_share = False, not any(node.writes() for node in graph_module.graph.nodes)
         for node in graph_module.graph.nodes:
             key = self._key(node, values) if may_share and self._same_again(node) else None
             if key is not None and key in known:
