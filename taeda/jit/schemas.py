@@ -11,7 +11,7 @@ from typing import Any
 from .._core import Tensor
 from ..aten.signatures import signatures
 from ..aten.spellings import function_of
-from .builtins import PRIMITIVES, SCALARS, TENSORS
+from .builtins import PRIMITIVES, SCALARS, TENSORS, member
 from .types import (
     ANY,
     BOOL,
@@ -49,7 +49,7 @@ def find_function(space: str, name: str, overload: str = "") -> Callable | None:
     if space != "aten":
         return None
     found = TENSORS.get(name) or function_of(name, overload) or SCALARS.get(name)
-    return found or (None if name.startswith("_") else getattr(Tensor, name, None))
+    return found or (None if name.startswith("_") or not hasattr(Tensor, name) else member(name))
 
 
 class Schema:
