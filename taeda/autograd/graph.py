@@ -27,13 +27,21 @@ class Form(NamedTuple):
     dtype: Any
 
 
-class GradientEdge(NamedTuple):
+class _Edge(NamedTuple):
+    """The fields of an edge, by which edges are compared."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
+class GradientEdge(_Edge):
     """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take one in place of a tensor.
 
     Args:
         node: a node of the graph.
         output_nr: the number of its output.
-        ownership_token: what a gradient must look like, where it is known; else None.
+        ownership_token: None; PyTorch keeps alive there what a node needs, which a node does here itself.
 
     Examples:
         >>> x = taeda.tensor(2.0, requires_grad=True)
@@ -42,16 +50,14 @@ class GradientEdge(NamedTuple):
         (tensor(4.),)
     """
 
-    node: Any
-    output_nr: int
-    ownership_token: Any = None
+    _form: Form | None = None  # no field: an edge equals the same edge whose output nobody has seen
 
     @property
     def form(self) -> Form | None:
-        """The sizes and dtype of the output."""
+        """The sizes and dtype of the output, where they are known."""
         if isinstance(self.node, _core.AccumulateGrad):
             return Form(self.node.variable.shape, self.node.variable.dtype)
-        return self.ownership_token if isinstance(self.ownership_token, Form) else None
+        return self._form
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -76,7 +82,10 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     node = tensor.grad_fn
     if node is None:
         return GradientEdge(_core.AccumulateGrad(tensor), 0)
-    return GradientEdge(node, tensor.output_nr, None if tensor.is_nested else Form(tensor.shape, tensor.dtype))
+    edge = GradientEdge(node, tensor.output_nr)
+    if not tensor.is_nested:
+        edge._form = Form(tensor.shape, tensor.dtype)
+    return edge
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:

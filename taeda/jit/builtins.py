@@ -348,6 +348,17 @@ def _named(name: str) -> Callable:
     return OPS.get(name) or METHODS.get(name) or getattr(Tensor, name)
 
 
+def member(name: str) -> Callable:
+    """What calls the method ``name`` of a tensor, or reads it: a sparse tensor's class has its own."""
+    if not callable(getattr(Tensor, name)):
+        return operator.attrgetter(name)
+
+    def call(self: Tensor, *args: Any, **keywords: Any) -> Any:
+        return getattr(self, name)(*args, **keywords)
+
+    return call
+
+
 def _contiguous(x: Tensor, *, memory_format: Any = None) -> Tensor:
     return x.contiguous(memory_format=memory_format) if memory_format is not None else x.contiguous()
 
@@ -374,7 +385,7 @@ TENSORS: dict[str, Callable] = {
     "_shape_as_tensor": lambda x: _tensor(list(x.shape)),
     "numpy_T": lambda x: x.T, "T": lambda x: x.T, "H": lambda x: x.H,
     "nonzero_numpy": lambda x: list(OPS["nonzero"](x, as_tuple=True)), "stride": lambda x: list(x.stride()),
-    "stride.int": lambda x, dim: x.stride(dim), "is_coalesced": lambda x: x.is_coalesced(),
+    "stride.int": lambda x, dim: x.stride(dim),
     "_tensor_to_list": lambda x: x.tolist(), "_list_to_tensor": _tensor, "_set_item": _set_item, "append": _append,
     "__contains__": operator.contains, "dict": dict, "_dim_arange": lambda like, dim: _arange(like.shape[dim]),
     "eq.Tensor_list": operator.eq, "ne.Tensor_list": operator.ne, "index.list_Tensor": SCALARS["index"],
@@ -383,6 +394,13 @@ TENSORS: dict[str, Callable] = {
     "storage_offset": Tensor.storage_offset,
     "add_.t": lambda a, b: a.__iadd__(b), "manual_seed": SCALARS["manual_seed"], "wait": SCALARS["wait"],
 }  # fmt: skip
+TENSORS |= {
+    name: member(name)
+    for name in (
+        "is_coalesced values _nnz _indices _values to_dense to_sparse to_sparse_csr to_sparse_csc to_sparse_bsr "
+        "to_sparse_bsc"
+    ).split()
+}
 TENSORS |= {
     f"{name}": _lists(name)
     for name in (

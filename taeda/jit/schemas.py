@@ -11,7 +11,7 @@ from .._core import Tensor
 from .._schema import Argument, _parts, parse_schema
 from ..aten.signatures import signatures
 from ..aten.spellings import function_of
-from .builtins import PRIMITIVES, SCALARS, TENSORS
+from .builtins import PRIMITIVES, SCALARS, TENSORS, member
 from .dtypes import number
 from .types import (
     ANY,
@@ -51,7 +51,7 @@ def find_function(space: str, name: str, overload: str = "") -> Callable | None:
     named = f"{name}.{overload}"
     found = TENSORS.get(named) or SCALARS.get(named) or TENSORS.get(name) or function_of(name, overload)
     found = found or SCALARS.get(name)
-    return found or (None if name.startswith("_") else getattr(Tensor, name, None))
+    return found or (None if name.startswith("_") or not hasattr(Tensor, name) else member(name))
 
 
 class Schema:

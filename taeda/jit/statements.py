@@ -151,12 +151,14 @@ class Statements(Part):
         """Store ``value`` at ``target``."""
         if isinstance(target, ast.Name):
             declared = self.declared.get(target.id)
-            if isinstance(value, ir.Expr) and declared is not None:
-                if not is_subtype(value.type, declared):
+            if isinstance(value, ir.Expr) and declared is not None and not is_subtype(value.type, declared):
+                try:
                     value = self.coerce(value, declared, node, f"Variable '{target.id}'")
-                statement = self.store(target.id, value, node)
-            else:
-                statement = self.store(target.id, value, node)
+                except RuntimeError:
+                    if target.id not in self.scopes[-1]:
+                        raise
+                    del self.declared[target.id]  # in the block of the annotation the name may get another type
+            statement = self.store(target.id, value, node)
             if statement is not None:
                 out.append(statement)
         elif isinstance(target, (ast.Tuple, ast.List)):

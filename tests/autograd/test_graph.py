@@ -102,6 +102,17 @@ def test_gradient_edges():
     assert graph.get_gradient_edge(second).output_nr == 1
 
 
+def test_edges_are_equal_by_node_and_number():
+    """A walk over ``next_functions`` finds the edges that ``get_gradient_edge`` gave."""
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    edge = graph.get_gradient_edge(y)
+    found = graph.GradientEdge(*(y + 1).grad_fn.next_functions[0])
+    assert edge == found and hash(edge) == hash(found) and found in {edge}
+    assert tuple(edge) == (y.grad_fn, 0, None) and repr(edge).endswith("output_nr=0, ownership_token=None)")
+    assert edge != graph.get_gradient_edge(x * 3)
+
+
 def test_an_edge_keeps_its_place_when_the_tensor_is_written():
     x = leaf(1.0, 2.0)
     y = x * 3

@@ -218,3 +218,45 @@ def test_what_a_container_has_not_is_a_runtime_error_and_a_lookup_error():
             script([1], {"a": 2}, 3, "a")
         with pytest.raises(kind, match="KeyError: b"):
             script([1], {"a": 2}, 0, "b")
+
+
+def _parts_of_sparse(x: Tensor):
+    assert x.layout == taeda.sparse_coo
+    found = x.sparse_dim(), x.dense_dim(), x._nnz(), x.coalesce().indices(), x.coalesce().values(), x.to_dense()
+    rows, columns = x.to_sparse_csr(), x.to_dense().to_sparse_csc()
+    blocks, other = x.to_dense().to_sparse_bsr([2, 2]), x.to_dense().to_sparse_bsc([2, 1])
+    again = taeda.sparse_bsr_tensor(blocks.crow_indices(), blocks.col_indices(), blocks.values(), size=(4, 4))
+    more = taeda.sparse_bsc_tensor(other.ccol_indices(), other.row_indices(), other.values(), dtype=x.dtype)
+    pointers = rows.crow_indices(), rows.col_indices(), columns.ccol_indices(), columns.row_indices()
+    return found, pointers, again.to_dense(), more.to_dense(), taeda.smm(x, x.to_dense()).to_dense()
+
+
+def test_methods_of_sparse_tensors():
+    """A scripted method is the one of the tensor's own class: what it gives is what the same lines give uncompiled."""
+    x = taeda.tensor([[1.0, 0, 0, 2], [0, 0, 0, 0], [0, 3, 0, 0], [0, 0, 0, 4]]).to_sparse()
+    got, want = taeda.jit.script(_parts_of_sparse)(x), _parts_of_sparse(x)
+    assert got[0][:3] == want[0][:3] == (2, 0, 4)
+    pairs = zip([*got[0][3:], *got[1], *got[2:]], [*want[0][3:], *want[1], *want[2:]], strict=True)
+    assert all(taeda.equal(a, b) for a, b in pairs)
+
+
+def _another_type(n: int):
+    found: list[int] = []
+    for i in range(n):
+        found.append(i)
+    found = taeda.tensor(found, dtype=taeda.float64)
+    return found * 2
+
+
+def _another_type_in_a_branch(n: int):
+    found: list[int] = []
+    if n > 2:
+        found = taeda.zeros(n)
+    return found
+
+
+def test_an_annotated_variable_gets_another_type():
+    """In the block of its annotation alone, as in PyTorch."""
+    assert taeda.jit.script(_another_type)(3).tolist() == [0, 2, 4]
+    with pytest.raises(RuntimeError, match=r"List\[int\]"):
+        taeda.jit.script(_another_type_in_a_branch)
