@@ -27,7 +27,7 @@ from .work import Work, done
 def _tensor(value: Any, name: str) -> Tensor:
     if not isinstance(value, Tensor):
         raise TypeError(
-            f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
+            f"Invalid function argument. Expected parameter `{name}` of type taeda.Tensor\n"
             f"             but got {type(value)} instead."
         )
     if value.layout is not strided:
@@ -38,7 +38,7 @@ def _tensor(value: Any, name: str) -> Tensor:
 def _tensors(values: Any, name: str) -> list[Tensor]:
     if not isinstance(values, (list, tuple)):
         raise TypeError(
-            f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
+            f"Invalid function argument. Expected parameter `{name}` of type List[taeda.Tensor]\n"
             f"             but got {type(values)} instead."
         )
     return [_tensor(value, name) for value in values]
@@ -529,8 +529,8 @@ class P2POp:
     ) -> None:  # fmt: skip
         if op not in (isend, irecv):
             raise ValueError(
-                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
-                "``torch.distributed.irecv``."
+                "Invalid ``op``. Expected ``op`` to be of type ``taeda.distributed.isend`` or "
+                "``taeda.distributed.irecv``."
             )
         _tensor(tensor, "tensor")
         if peer is None and group_peer is None:
@@ -556,7 +556,7 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
         ValueError: it is no list of P2POp, or they are of several groups.
     """
     if not isinstance(p2p_op_list, list) or not all(isinstance(one, P2POp) for one in p2p_op_list):
-        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``taeda.distributed.P2POp``.")
     if len({id(resolve(one.group)) for one in p2p_op_list}) > 1:
         raise ValueError("All ops need to use the same group.")
     works = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]

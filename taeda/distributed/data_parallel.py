@@ -262,7 +262,7 @@ class DistributedDataParallel(Module, Joinable):
                     "Expected to have finished reduction in the prior iteration before starting a new one. This error "
                     "indicates that your module has parameters that were not used in producing loss. You can enable "
                     "unused parameter detection by passing the keyword argument `find_unused_parameters=True` to "
-                    "`torch.nn.parallel.DistributedDataParallel`, and by making sure all `forward` function outputs "
+                    "`taeda.nn.parallel.DistributedDataParallel`, and by making sure all `forward` function outputs "
                     f"participate in calculating loss. Parameters without a gradient: {', '.join(names)}"
                 )
             self._begin()
@@ -396,7 +396,7 @@ class DistributedDataParallel(Module, Joinable):
         if said.get("bucket", GradBucket) is not GradBucket and not isinstance(said["bucket"], str):
             raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
         if not isinstance(said.get("return", ""), str) and said["return"] not in (Future, Future[Tensor]):  # type: ignore[misc]
-            raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
+            raise ValueError("Communication hook: return annotation should be taeda.futures.Future[taeda.Tensor].")
         if self._hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self._hook = state, hook

@@ -92,7 +92,7 @@ def export(
         True
     """
     if not isinstance(mod, Module):
-        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
+        raise ValueError(f"Expected `mod` to be an instance of `taeda.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     args, given = pytree.tree_map(lambda x: tuple(x) if isinstance(x, Size) else x, (args, dict(kwargs or {})))

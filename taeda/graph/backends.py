@@ -18,7 +18,7 @@ class InvalidBackend(TorchDynamoException):
     """No backend has this name."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends.")
+        super().__init__(f"Invalid backend: {name!r}, see `taeda.compiler.list_backends()` for available backends.")
 
 
 class BackendCompilerFailed(TorchDynamoException):

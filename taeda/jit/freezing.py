@@ -164,7 +164,7 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
     """
     if not isinstance(mod, RecursiveScriptModule):
         raise RuntimeError(
-            "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your "
+            "Freezing expects a ScriptModule as input. Please use taeda.jit.script or taeda.jit.trace to script your "
             "'nn.Module'."
         )
     if mod.training:

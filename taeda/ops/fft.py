@@ -227,7 +227,7 @@ def _floating(x, name, complex_too=True):
     if not x.is_complex() and not x.is_floating_point():
         x = x.to(_core.get_default_dtype())
     if x.dtype.to_real().itemsize < 4:
-        raise RuntimeError(f"{name}: Unsupported dtype {x.dtype}; convert it with .to(torch.float32)")
+        raise RuntimeError(f"{name}: Unsupported dtype {x.dtype}; convert it with .to(taeda.float32)")
     return x
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._core import Tensor
+from .._core import Tensor, strided
 from .conversion import pin_memory
 from .indexing import index_put
 from .joining import cat, stack
@@ -326,16 +326,13 @@ def _triangular_solve(input, A, upper=True, transpose=False, unitriangular=False
     return triangular_solve(input, _dense(A), upper, transpose, unitriangular)
 
 
-@rule("to")
-def _to(input: SparseTensor, *args, **kwargs):
-    """In another dtype. What else there is to ask for, a device, is the one there is."""
+@rule("to", "type_as")
+def _to(input, *args, **kwargs):
+    """In another dtype; the layout stays. What else there is to ask for, a device, is the one there is."""
     if args and isinstance(args[0], Tensor):
-        if args[0].layout is not input.layout:
-            raise RuntimeError(
-                f"to(options) doesn't support converting to a different layout, but got self.layout being "
-                f"{input.layout} and options.layout set as {args[0].layout}"
-            )
         args = (args[0].dtype, *args[1:])
+    if input.layout is strided:
+        return input.to(*args, **kwargs)
     values = input._v.to(*args, **kwargs)
     return input if values is input._v else input._with(values)
 

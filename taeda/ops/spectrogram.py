@@ -47,7 +47,7 @@ def _check_window(where, window, win_length):
 def _warn_of_no_window(why: str) -> None:
     warnings.warn(
         f"A window was not provided. A rectangular window will be applied: {why}. To say so, pass "
-        "window=torch.ones(n_fft)",
+        "window=taeda.ones(n_fft)",
         UserWarning,
         stacklevel=4,
     )
@@ -137,7 +137,7 @@ def stft(
     if placed is not None:
         pieces = pieces * placed
     if pieces.dtype.itemsize == 2:
-        raise RuntimeError(f"stft: Unsupported dtype {pieces.dtype}; convert it with .to(torch.float32)")
+        raise RuntimeError(f"stft: Unsupported dtype {pieces.dtype}; convert it with .to(taeda.float32)")
     scale = 1 / math.sqrt(n_fft) if normalized else 1.0
     if pieces.is_complex():
         made = fft_c2c(pieces, (2,), True, scale)

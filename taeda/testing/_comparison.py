@@ -115,7 +115,7 @@ def assert_allclose(
     """Deprecated; :func:`assert_close` without the checks of device, dtype and strides. ``expected`` may be a
     number."""
     warnings.warn(
-        "torch.testing.assert_allclose() is deprecated; use torch.testing.assert_close()", FutureWarning, stacklevel=2
+        "taeda.testing.assert_allclose() is deprecated; use taeda.testing.assert_close()", FutureWarning, stacklevel=2
     )
     actual = as_tensor(actual)
     expected = as_tensor(expected, dtype=actual.dtype)

@@ -87,7 +87,7 @@ def _interval(dtype: Any, low: Any, high: Any, floating: bool) -> tuple[Any, Any
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
     if low == high and floating:
         warnings.warn(
-            "make_tensor: an empty interval, low == high, is deprecated for floating-point types; use torch.full(...)",
+            "make_tensor: an empty interval, low == high, is deprecated for floating-point types; use taeda.full(...)",
             FutureWarning,
             stacklevel=3,
         )

@@ -310,3 +310,16 @@ def test_entries_of_one_place_have_its_gradient_once(name):
     assert found[0] == found[1]
     a.grad = a.grad * 2
     assert a.grad.to_dense().tolist() == (again * 2).to_dense().tolist()
+
+
+def test_a_tensor_as_target_gives_its_dtype_and_no_layout():
+    for f in BOTH:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            coo, csr, strided = f.eye(2).to_sparse(), f.eye(2).to_sparse_csr(), f.ones(2, 2)
+        for x in (coo, csr, strided):
+            for other in (coo, csr, strided):
+                made = x.to(other.double())
+                assert made.layout is x.layout and made.dtype is f.float64
+            made = x.type_as(x.double())
+            assert made.layout is x.layout and made.dtype is f.float64
