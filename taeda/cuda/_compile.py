@@ -15,7 +15,7 @@ from ..kernels.build import cache_dir, compiler, read_entry, write_entry
 from ..kernels.forks import loading
 from ..kernels.target import Target
 
-FORMAT = 4  # change it with the entry, or with the passes
+FORMAT = 5  # change it with the entry, or with the passes
 THREADS = 128  # of a block
 MOST_WORDS = 512  # of the parameters of a launch: 4 KiB, what every driver takes
 
@@ -76,54 +76,109 @@ class _Lines:
     def store(self, base: str, word: int, value: str, type: str = "i64") -> None:
         self.lines.append(f"  store {type} {value}, ptr {self.at(base, word)}, align 8")
 
-    def run(self, pointers: str, numbers: str, begin: str) -> tuple[str, str]:
-        """Call the kernel for one unit; the text of the stack and of all."""
+    def tile(self, nbytes: int) -> str:
+        """Bytes of the stack."""
+        name = f"%own{len(self.room)}"
+        self.room.append(f"  {name} = alloca [{nbytes} x i8], align {nbytes}")
+        return name
+
+    def move(self, to: str, source: str, nbytes: int, part: int, loads: bool) -> None:
+        """Copy as many bytes as one access has between the stack, as numbers of ``part`` bytes, and memory."""
+        own = f"<{nbytes // part} x i{8 * part}>"
+        far = f"<{nbytes // 4} x i32>" if nbytes >= 4 else f"i{8 * nbytes}"
+        first, second = (far, own) if loads else (own, far)
+        x = self.emit(f"load {first}, ptr {source}, align {nbytes}")
+        x = self.emit(f"bitcast {first} {x} to {second}")
+        self.lines.append(f"  store {second} {x}, ptr {to}, align {nbytes}")
+
+    def run(self, pointers: str, numbers: str, begin: str) -> None:
+        """Call the kernel for one unit."""
         end = self.emit(f"add i64 {begin}, 1")
         self.lines.append(f"  call void @outer(ptr {pointers}, ptr {numbers}, i64 {begin}, i64 {end})")
-        return "\n".join(self.room), "\n".join(self.lines)
 
 
-def _each_unit(pointers: int) -> tuple[str, str]:
+def _each_unit(x: _Lines, pointers: int) -> None:
     """One unit of the range for each thread."""
-    x = _Lines()
-    return x.run("%all", x.at("%all", pointers), "%unit")
+    x.run("%all", x.at("%all", pointers), "%unit")
 
 
-def _with_slots(pointers: int) -> tuple[str, str]:
+def _with_slots(x: _Lines, pointers: int) -> None:
     """The same, with memory of the thread as the last pointer."""
-    x = _Lines()
     own = x.words(pointers + 1)
     for i in range(pointers):
         x.store(own, i, x.load(i, "ptr"), "ptr")
     offset = x.emit("mul i64 %place, %size")
     x.store(own, pointers, x.emit(f"getelementptr i8, ptr %slots, i64 {offset}"), "ptr")
-    return x.run(own, x.at("%all", pointers), "%unit")
+    x.run(own, x.at("%all", pointers), "%unit")
 
 
-def _each_element(pointers: int, nd: int, narg: int) -> tuple[str, str]:
-    """One element of a pointwise kernel: the numbers are those of ``run_piece`` (``kernels/hosted.py``)."""
-    x = _Lines()
-    own = x.words(pointers)
-    numbers = x.words(narg)
+def _each_element(
+    x: _Lines, pointers: int, nd: int, narg: int, together: int, narrow: bool,
+    operands: tuple[tuple[int, int, str], ...], outs: int,
+) -> None:  # fmt: skip
+    """``together`` neighbouring elements of a pointwise kernel: the numbers are those of ``run_piece``
+    (``kernels/hosted.py``), with the number of threads that have so many in the place of the first.
+
+    What is contiguous is read and written by one access for all of them. Between, elements are in memory of the thread,
+    which LLVM makes registers. The threads that follow have an element each: what is left of one dimension. ``narrow``:
+    offsets in bytes have 31 bits.
+    """
     sizes, strides = pointers + 4, pointers + 4 + nd
-    index, rest = [""] * nd, "%unit"
-    for d in range(nd - 1, 0, -1):
-        size = x.load(sizes + d)
-        index[d] = x.emit(f"urem i64 {rest}, {size}")
-        rest = x.emit(f"udiv i64 {rest}, {size}")
-    index[0] = rest
-    for k in range(pointers):
-        at = x.load(k, "ptr")
-        for d in range(nd):
-            step = x.emit(f"mul i64 {index[d]}, {x.load(strides + k * nd + d)}")
-            at = x.emit(f"getelementptr i8, ptr {at}, i64 {step}")
-        x.store(own, k, at, "ptr")
+    word = "i32" if narrow else "i64"
+    numbers = x.words(narg)
     for i in range(narg):
         x.store(numbers, i, "1" if i < 2 else x.load(strides + pointers * nd + i))
-    return x.run(own, numbers, "0")
+
+    def places(first: str) -> list[str]:
+        """Where element ``first`` of each operand is."""
+        rest = x.emit(f"trunc i64 {first} to i32") if narrow else first
+        index = [""] * nd
+        for d in range(nd - 1, 0, -1):
+            size = x.load(sizes + d, word)
+            index[d] = x.emit(f"urem {word} {rest}, {size}")
+            rest = x.emit(f"udiv {word} {rest}, {size}")
+        index[0], found = rest, []
+        for k in range(pointers):
+            offset = "0"
+            for d in range(nd):
+                step = x.emit(f"mul {word} {index[d]}, {x.load(strides + k * nd + d, word)}")
+                offset = x.emit(f"add {word} {offset}, {step}")
+            if narrow:
+                offset = x.emit(f"sext i32 {offset} to i64")
+            found.append(x.emit(f"getelementptr i8, ptr {x.load(k, 'ptr')}, i64 {offset}"))
+        return found
+
+    def run(at: list[str]) -> None:
+        own = x.words(pointers)
+        for k, place in enumerate(at):
+            x.store(own, k, place, "ptr")
+        x.run(own, numbers, "0")
+
+    if together == 1:
+        return run(places("%unit"))
+    if nd == 1:
+        whole = x.load(pointers)
+        x.lines.append(f"  br i1 {x.emit(f'icmp slt i64 %unit, {whole}')}, label %many, label %one\nmany:")
+    there = places(x.emit(f"mul i64 %unit, {together}"))
+    tiles = [x.tile(together * item) if layout == "c" else "" for item, _, layout in operands]
+    for k in range(outs, pointers):
+        if tiles[k]:
+            x.move(tiles[k], there[k], together * operands[k][0], operands[k][1], True)
+    for i in range(together):
+        run([
+            x.emit(f"getelementptr i8, ptr {tile}, i64 {i * operand[0]}") if tile else place
+            for tile, place, operand in zip(tiles, there, operands, strict=True)
+        ])  # fmt: skip
+    for k in range(outs):
+        x.move(there[k], tiles[k], together * operands[k][0], operands[k][1], False)
+    if nd == 1:
+        x.lines.append("  br label %done\none:")
+        after = x.emit(f"mul i64 {whole}, {together - 1}")
+        run(places(x.emit(f"add i64 %unit, {after}")))
+    return None
 
 
-_SCHEDULES: dict[str, Any] = {"slots": _with_slots, "elements": _each_element}
+_SCHEDULES: dict[str, Any] = {"units": _each_unit, "slots": _with_slots, "elements": _each_element}
 
 #: Functions of the C library that kernels call, in terms of LLVM's own.
 _LIBRARY = {
@@ -183,8 +238,11 @@ def _internal(text: str, symbol: str) -> str:
 
 def _entry(name: str, pointers: int, words: int, schedule: tuple | None) -> str:
     kind, *more = schedule or ("units",)
-    room, body = _SCHEDULES[kind](pointers, *more) if schedule else _each_unit(pointers)
-    return _ENTRY.format(name=name, words=words, threads=THREADS, room=room, body=body)
+    x = _Lines()
+    _SCHEDULES[kind](x, pointers, *more)
+    return _ENTRY.format(
+        name=name, words=words, threads=THREADS, room="\n".join(x.room), body="\n".join(x.lines)
+    )  # fmt: skip
 
 
 def symbol_of(label: str, digest: str) -> str:
@@ -210,7 +268,8 @@ def ptx(label: str, text: str, inner: str, pointers: int, words: int, schedule: 
         pointers: of a launch.
         words: of pointers and numbers, at least those that a launch has.
         schedule: what a thread does, a name and its numbers: ``("slots",)``, with memory of its own as its last
-            pointer; ``("elements", dimensions, numbers)``, an element of a pointwise kernel. None: a unit of the range.
+            pointer; ``("elements", dimensions, numbers, together, narrow, operands, outs)``, elements of a pointwise
+            kernel. None: a unit of the range.
 
     Raises:
         NotImplementedError: what the kernel does cannot be said in PTX.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import importlib
+import math
 import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from .._core.devices import Contract, device_count, register_device, set_accelerator
@@ -33,8 +36,9 @@ _HOSTED = {
 class _Text:
     """A kernel: its module as text, and what it is called."""
 
-    def __init__(self, label: str, text: str) -> None:
-        self.label, self.text = label, text
+    def __init__(self, f: Function) -> None:
+        self.label, self.text = f.label, f.text()
+        self.elements, self.outs, self.lines = f.elements, f.outs, len(f.lines)
 
 
 _rows: list[_Text] = []  # by the row of the kernel
@@ -45,11 +49,11 @@ def add_kernel(f: Function, again: Any = None) -> int:
     """The address of a new kernel; its PTX is made at its first launch."""
     if f.features:
         raise _compile.NoKernelError(f"{f.label}: it needs {', '.join(f.features)}, instructions of a processor")
-    text = f.text()
+    kernel = _Text(f)
     with _lock:
-        address, row = _native.add_kernel(_compile.calls_another(text))
+        address, row = _native.add_kernel(_compile.calls_another(kernel.text))
         assert row == len(_rows)
-        _rows.append(_Text(f.label, text))
+        _rows.append(kernel)
     return address
 
 
@@ -71,6 +75,12 @@ def entry(row: int, pointers: int, words: int, inner: int, schedule: Any) -> int
 
 _entries: dict[tuple, int] = {}
 
+#: Elements from which a thread has several. Below, a GPU has a thread for each.
+TOGETHER_FROM = 1 << 14
+
+#: The most lines of a kernel's text, all elements of a thread together: what LLVM compiles in a second.
+MOST_LINES = 4000
+
 
 def _entry_for(index: int, kernel: int, pointers: int, values: tuple, schedule: tuple) -> int:
     """The entry of a kernel for a launch with those pointers and numbers."""
@@ -85,12 +95,46 @@ def _entry_for(index: int, kernel: int, pointers: int, values: tuple, schedule: 
     return _entries[key]
 
 
+@functools.lru_cache(1 << 14)
+def _plan_elements(numbers: tuple, remainders: tuple) -> tuple[tuple, int, int]:
+    """How a pointwise kernel is run: the schedule, how many threads have several elements, and how many there are.
+
+    Args:
+        numbers: of the launch: kernel, memory operands, dimensions, numbers of the kernel; sizes, and strides of each
+            operand.
+        remainders: of the operands' addresses by 16.
+    """
+    address, nmem, nd, narg = numbers[:4]
+    kernel, sizes = _rows[_native.row_of(address)], numbers[4 : 4 + nd]
+    strides = [numbers[4 + nd * k : 4 + nd * (k + 1)] for k in range(1, nmem + 1)]
+    total = math.prod(sizes)
+    reach = max(sum((n - 1) * abs(s) for n, s in zip(sizes, by, strict=True)) for by in strides)
+    narrow = max(total, reach, *map(abs, chain(*strides))) < 1 << 31
+    dense = [k for k, (_, _, layout) in enumerate(kernel.elements) if layout == "c"]
+    together = 1
+    if total >= TOGETHER_FROM and dense and not any(layout == "v" for *_, layout in kernel.elements):
+        together = max(16 // max(kernel.elements[k][0] for k in dense), 1)
+    while together > 1 and not (
+        together * kernel.lines <= MOST_LINES
+        and (nd == 1 or sizes[-1] % together == 0)
+        and all(
+            x % (together * kernel.elements[k][0]) == 0 for k in dense for x in (remainders[k], *strides[k][:-1])
+        )
+    ):  # fmt: skip
+        together //= 2
+    whole = total // together
+    operands = (kernel.elements, kernel.outs) if together > 1 else ((), 0)
+    return ("elements", nd, narg, together, narrow, *operands), whole, whole + total % together
+
+
 def _run_elements(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
-    """``run_piece``: a pointwise kernel over elements of n dimensions, one for each thread."""
-    kernel, nmem, nd, narg = numbers[:4]
-    schedule = ("elements", nd, narg)
-    values = (*pointers, 0, *numbers[1:])
-    _native.launch_entry(index, _entry_for(index, kernel, nmem, values, schedule), values, 0, total)
+    """``run_piece``: a pointwise kernel over elements of n dimensions, in one launch."""
+    kernel, nmem, nd, _ = numbers[:4]
+    schedule, whole, threads = _plan_elements(
+        numbers[: 4 + nd + nmem * nd], tuple([p & 15 for p in pointers[:nmem]])
+    )  # fmt: skip
+    values = (*pointers, whole, *numbers[1:])
+    _native.launch_entry(index, _entry_for(index, kernel, nmem, values, schedule), values, 0, threads)
 
 
 def _run_in_slots(index: int, pointers: tuple, numbers: tuple, total: int) -> None:

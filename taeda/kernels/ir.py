@@ -73,6 +73,10 @@ class Function:
         #: anything.
         self.prologue: object = None
         self.epilogue: object = None
+        #: Of a pointwise kernel, for each operand: bytes of an element, bytes of each number of it, layout. And how many
+        #: operands it writes, the first ones.
+        self.elements: tuple[tuple[int, int, str], ...] = ()
+        self.outs = 0
         #: Where the schedule offers it, a body with a fast path puts here which lanes it is wrong for. The vectors with
         #: such lanes are computed ``again``, with this None.
         self.rare: list[Value] | None = None

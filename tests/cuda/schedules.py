@@ -1,0 +1,106 @@
+"""What the accesses of kernels cost, counted on the emulated device, and that their values are those of the CPU with one
+lane. ``test_cuda.py`` runs these in a process of their own."""
+
+import pytest
+
+import taeda
+from taeda import cuda
+
+from .emulator import driver
+
+pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="there is no CUDA device")
+
+
+def counted(f, *xs):
+    """The counters of the kernels that ``f`` runs on the device, whose result is the CPU's, bit for bit."""
+    there = [x.cuda() for x in xs]
+    driver().check("count")
+    made = f(*there)
+    driver().check("fast")
+    want = f(*xs)
+    assert made.dtype == want.dtype and made.cpu().equal(want)
+    return list(driver().counters.values())
+
+
+A, B = (taeda.randn(1 << 15, generator=taeda.Generator().manual_seed(i)) for i in range(2))
+SMALL = (A * 100).to(taeda.int8)
+
+# ---- elements --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("f, xs, together", [
+    (lambda a, b: a + b, (A, B), 4),
+    (lambda a, b: a + b, (A.half(), B.half()), 8),
+    (lambda a, b: a * b, (A.bfloat16(), B.bfloat16()), 8),
+    (lambda a, b: a - b, (A.double(), B.double()), 2),
+    (lambda a: a + a, (SMALL,), 16),
+    (lambda a: a * a, (taeda.complex(A, B),), 2),
+    (lambda a, b: a > b, (A, B), 4),
+    (lambda a: a.double(), (A,), 2),
+    (lambda a, b, c: taeda.where(a, b, c), (A > B, A, B), 4),
+    (lambda a: a.to(taeda.float8_e4m3fn).float(), (A,), 4),
+    (lambda a: (a * 3 + 1).sigmoid(), (A,), 4),
+    (lambda a, b: a.reshape(-1, 8, 32)[:, 1:] + b.reshape(-1, 8, 32)[:, :7], (A, B), 4),  # two dimensions
+])  # fmt: skip
+def test_dense_elements_are_moved_sixteen_bytes_at_a_time(f, xs, together):
+    made = f(*xs)
+    for counters in counted(f, *xs):
+        for way in ("load", "store"):
+            traffic = counters.of("global", way)
+            assert traffic.used >= 0.99 and traffic.bytes <= 1.01 * traffic.wanted
+            assert (
+                traffic.accesses % (made.numel() // together) == 0 and traffic.accesses <= 3 * made.numel() // together
+            )
+
+
+def test_no_byte_is_moved_twice():
+    (counters,) = counted(lambda a, b: a + b, A, B)
+    assert counters.of("global", "load").bytes == 2 * A.nbytes
+    assert counters.of("global", "store").bytes == A.nbytes
+    assert counters.instructions <= 12 * A.numel()  # 352256 / 32768 = 10.75, of one element for each thread 35
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 1000])
+def test_what_is_left_of_a_dimension_is_done_one_by_one(cut):
+    (counters,) = counted(lambda a, b: a - b, A[:-cut], B[:-cut])
+    whole, rest = divmod(A.numel() - cut, 4)
+    assert counters.of("global", "store").accesses == whole + rest and counters.of("global", "load").used > 0.99
+
+
+@pytest.mark.parametrize("start, together", [(1, 1), (2, 2), (4, 4)])
+def test_what_begins_anywhere_is_moved_by_what_it_is_aligned_to(start, together):
+    (counters,) = counted(lambda a, b: a[start:-4] + b[4 : A.numel() - start], A, B)
+    assert counters.of("global", "store").accesses == (A.numel() - start - 4) // together
+
+
+@pytest.mark.parametrize("f, xs", [
+    (lambda a, b: a.reshape(-1, 64) + b, (A, B[:64])),  # a row for all
+    (lambda a, b: a.reshape(-1, 64) + b, (A, B[:512].reshape(-1, 1))),  # a number for each row
+    (lambda a, b: a.reshape(4, 64, -1).transpose(0, 1) * b.reshape(64, 4, -1), (A, B)),
+])  # fmt: skip
+def test_broadcast_operands_keep_the_wide_accesses(f, xs):
+    (counters,) = counted(f, *xs)
+    assert counters.of("global", "store").accesses == A.numel() // 4
+    assert counters.of("global", "store").used == 1 and counters.of("global", "load").used > 0.9
+
+
+def test_rows_whose_width_is_odd_and_strided_operands_have_an_element_for_each_thread():
+    (counters,) = counted(lambda a, b: a[:32767].reshape(-1, 217) + b[:217], A, B)
+    assert counters.of("global", "store").accesses == 32767
+    (counters,) = counted(lambda a, b: a[::2] + b[1::2], A, B)
+    assert counters.of("global", "store").accesses == 16384 and counters.of("global", "store").used == 1
+
+
+def test_results_in_the_place_of_an_operand():
+    (counters,) = counted(lambda a, b: a.clone().add_(b), A, B)[-1:]
+    assert counters.of("global", "store").accesses == A.numel() // 4
+
+
+@pytest.mark.parametrize("step", [(1 << 31) - 8, (1 << 31) + 8])  # offsets of 31 bits, and of more
+def test_offsets_in_bytes_may_be_large(step):
+    """A view of much memory, of which little is touched."""
+    base = taeda.empty(step + 1, dtype=taeda.int8, device="cuda")
+    base[:1].fill_(3)
+    base[step:].fill_(5)
+    x = base[::step].reshape(2, 1).expand(2, 1 << 13)
+    assert (x + 1).cpu().equal(taeda.tensor([[4], [6]], dtype=taeda.int8).expand(2, 1 << 13))
