@@ -73,8 +73,8 @@ class Function:
         #: anything.
         self.prologue: object = None
         self.epilogue: object = None
-        #: Of a pointwise kernel, for each operand: bytes of an element, bytes of each number of it, layout. And how many
-        #: operands it writes, the first ones.
+        #: Of a pointwise kernel, for each operand: bytes of an element, bytes of each number of it, layout. Of the
+        #: operands it writes the first ``outs``.
         self.elements: tuple[tuple[int, int, str], ...] = ()
         self.outs = 0
         #: Where the schedule offers it, a body with a fast path puts here which lanes it is wrong for. The vectors with
