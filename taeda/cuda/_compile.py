@@ -52,6 +52,7 @@ class _Lines:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.room: list[str] = []  # of the stack
+        self.outside: list[str] = []  # of the module
 
     def words(self, count: int) -> str:
         """Words of the stack."""
@@ -155,7 +156,8 @@ def _each_element(
         x.run(own, numbers, "0")
 
     if together == 1:
-        return run(places("%unit"))
+        run(places("%unit"))
+        return
     if nd == 1:
         whole = x.load(pointers)
         x.lines.append(f"  br i1 {x.emit(f'icmp slt i64 %unit, {whole}')}, label %many, label %one\nmany:")
@@ -175,10 +177,85 @@ def _each_element(
         x.lines.append("  br label %done\none:")
         after = x.emit(f"mul i64 {whole}, {together - 1}")
         run(places(x.emit(f"add i64 %unit, {after}")))
-    return None
 
 
-_SCHEDULES: dict[str, Any] = {"units": _each_unit, "slots": _with_slots, "elements": _each_element}
+SIDE = 32  # of a tile of a transposed copy
+
+
+def _transposed_tile(x: _Lines, pointers: int, item: int, ndims: int) -> None:
+    """A tile of a transposed copy for each block, through shared memory: both sides are read and written by rows.
+
+    Rows of the tile have one item more, or 4 bytes, so that the items of a column are in different banks. The numbers:
+    rows and columns of the result, strides in bytes of a row of the result and of the source, tiles of a row, tiles of
+    a matrix; then for each outer dimension, innermost first, its size and its stride in the result and in the source.
+    """
+    t = "<2 x i64>" if item == 16 else f"i{8 * item}"
+    pitch, every = SIDE * item + max(item, 4), THREADS // SIDE
+    x.outside += [
+        f"@tile = internal addrspace(3) global [{SIDE * pitch} x i8] undef, align 16",
+        "declare void @llvm.nvvm.barrier0()",
+    ]
+    rows, columns, dst_row, src_row = (x.load(pointers + i) for i in range(4))
+    per_row, tiles = (x.load(pointers + i, "i32") for i in (4, 5))
+    rest = x.emit(f"udiv i32 %block, {tiles}")
+    inside = x.emit(f"urem i32 %block, {tiles}")
+    first = [x.emit(f"{op} i32 {inside}, {per_row}") for op in ("udiv", "urem")]
+    row, column = (x.emit(f"mul i64 {x.emit(f'zext i32 {i} to i64')}, {SIDE}") for i in first)
+    to, source = x.load(0, "ptr"), x.load(1, "ptr")
+    for d in range(ndims):
+        size, index = x.load(pointers + 6 + 3 * d, "i32"), rest
+        if d < ndims - 1:
+            index, rest = x.emit(f"urem i32 {rest}, {size}"), x.emit(f"udiv i32 {rest}, {size}")
+        wide = x.emit(f"zext i32 {index} to i64")
+        to, source = (
+            x.emit(f"getelementptr i8, ptr {at}, i64 {x.emit(f'mul i64 {wide}, {x.load(pointers + 6 + 3 * d + k)}')}")
+            for k, at in ((1, to), (2, source))
+        )
+    along, across = x.emit("and i64 %thread.wide, 31"), x.emit("lshr i64 %thread.wide, 5")
+    ends = [x.emit(f"add i64 {i}, {SIDE}") for i in (row, column)]
+    fits = [x.emit(f"icmp sle i64 {end}, {size}") for end, size in zip(ends, (rows, columns), strict=True)]
+    whole = x.emit(f"and i1 {fits[0]}, {fits[1]}")
+
+    def shared(slow: str, fast: str) -> str:
+        offset = x.emit(f"add i64 {x.emit(f'mul i64 {slow}, {pitch}')}, {x.emit(f'mul i64 {fast}, {item}')}")
+        return x.emit(f"getelementptr i8, ptr addrspace(3) @tile, i64 {offset}")
+
+    def move(name: str, base: str, stride: str, slow: tuple[str, str], fast: tuple[str, str], loads: bool) -> None:
+        """A row of the tile for each warp, as often as it takes: of the source (``loads``), or of the result. ``slow``
+        and ``fast``: the first index of the tile and the end, across rows and along them."""
+        inner = x.emit(f"add i64 {fast[0]}, {along}")
+        valid = x.emit(f"icmp slt i64 {inner}, {fast[1]}")
+        places = []
+        for k in range(0, SIDE, every):
+            own = x.emit(f"add i64 {across}, {k}")
+            outer = x.emit(f"add i64 {slow[0]}, {own}")
+            offset = x.emit(f"add i64 {x.emit(f'mul i64 {outer}, {stride}')}, {x.emit(f'mul i64 {inner}, {item}')}")
+            far = x.emit(f"getelementptr i8, ptr {base}, i64 {offset}")
+            near = shared(own, along) if loads else shared(along, own)
+            places.append((outer, far, near))
+        x.lines.append(f"  br i1 {whole}, label %{name}.all, label %{name}.some\n{name}.all:")
+        pairs = [(f"ptr {far}", f"ptr addrspace(3) {near}")[:: 1 if loads else -1] for _, far, near in places]
+        found = [x.emit(f"load {t}, {a}, align {item}") for a, _ in pairs]
+        x.lines += [f"  store {t} {v}, {b}, align {item}" for v, (_, b) in zip(found, pairs, strict=True)]
+        x.lines.append(f"  br label %{name}.done\n{name}.some:")
+        for k, ((outer, _, _), (a, b)) in enumerate(zip(places, pairs, strict=True)):
+            both = x.emit(f"and i1 {valid}, {x.emit(f'icmp slt i64 {outer}, {slow[1]}')}")
+            x.lines.append(f"  br i1 {both}, label %{name}.do{k}, label %{name}.next{k}\n{name}.do{k}:")
+            x.lines.append(f"  store {t} {x.emit(f'load {t}, {a}, align {item}')}, {b}, align {item}")
+            x.lines.append(f"  br label %{name}.next{k}\n{name}.next{k}:")
+        x.lines.append(f"  br label %{name}.done\n{name}.done:")
+
+    move("read", source, src_row, (column, columns), (row, rows), True)
+    x.lines.append("  call void @llvm.nvvm.barrier0()")
+    move("write", to, dst_row, (row, rows), (column, columns), False)
+
+
+_SCHEDULES: dict[str, Any] = {
+    "transpose": _transposed_tile,
+    "units": _each_unit,
+    "slots": _with_slots,
+    "elements": _each_element,
+}
 
 #: Functions of the C library that kernels call, in terms of LLVM's own.
 _LIBRARY = {
@@ -240,7 +317,7 @@ def _entry(name: str, pointers: int, words: int, schedule: tuple | None) -> str:
     kind, *more = schedule or ("units",)
     x = _Lines()
     _SCHEDULES[kind](x, pointers, *more)
-    return _ENTRY.format(
+    return "\n".join(x.outside) + _ENTRY.format(
         name=name, words=words, threads=THREADS, room="\n".join(x.room), body="\n".join(x.lines)
     )  # fmt: skip
 
@@ -269,7 +346,8 @@ def ptx(label: str, text: str, inner: str, pointers: int, words: int, schedule: 
         words: of pointers and numbers, at least those that a launch has.
         schedule: what a thread does, a name and its numbers: ``("slots",)``, with memory of its own as its last
             pointer; ``("elements", dimensions, numbers, together, narrow, operands, outs)``, elements of a pointwise
-            kernel. None: a unit of the range.
+            kernel; ``("transpose", bytes of an item, dimensions)``, a tile for each block, without a kernel. None: a
+            unit of the range.
 
     Raises:
         NotImplementedError: what the kernel does cannot be said in PTX.

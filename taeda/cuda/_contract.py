@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any
 
 from .._core.devices import Contract, device_count, register_device, set_accelerator
+from ..kernels.copy import TRANSPOSE_ARGS
 from ..kernels.hosted import hosted
 from ..kernels.ir import Function
 from ..kernels.target import Target
@@ -39,6 +40,7 @@ class _Text:
     def __init__(self, f: Function) -> None:
         self.label, self.text = f.label, f.text()
         self.elements, self.outs, self.lines = f.elements, f.outs, len(f.lines)
+        self.transposes = f.transposes
 
 
 _rows: list[_Text] = []  # by the row of the kernel
@@ -63,11 +65,15 @@ _modules: dict[tuple, int] = {}  # functions of the driver, by the context and t
 def entry(row: int, pointers: int, words: int, inner: int, schedule: Any) -> int:
     """The driver's function for launches of the kernel of that row, in this thread's context."""
     kernel, other = _rows[row], _rows[inner] if inner >= 0 else None
-    name, ptx = _compile.ptx(kernel.label, kernel.text, other.text if other else "", pointers, words, schedule)
+    return _loaded(kernel.label, kernel.text, other.text if other else "", pointers, words, schedule)
+
+
+def _loaded(label: str, text: str, inner: str, pointers: int, words: int, schedule: Any) -> int:
+    name, ptx = _compile.ptx(label, text, inner, pointers, words, schedule)
     context = _native.get_context()
     with _lock:
         if (context, name) not in _modules:
-            _modules[context, name] = _driver.function_of(_driver.load_module(ptx, kernel.label), name)
+            _modules[context, name] = _driver.function_of(_driver.load_module(ptx, label), name)
         return _modules[context, name]
 
 
@@ -137,6 +143,38 @@ def _run_elements(index: int, pointers: tuple, numbers: tuple, total: int) -> No
     _native.launch_entry(index, _entry_for(index, kernel, nmem, values, schedule), values, 0, threads)
 
 
+@functools.cache
+def _hosted_kernel(name: str) -> int:
+    return add_kernel(hosted(name))
+
+
+def _run_transposed(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
+    """``transpose_piece``: a transposed copy by tiles. A few rows or columns side by side go unit by unit."""
+    g = dict(zip(TRANSPOSE_ARGS, numbers, strict=False))
+    kernel, units, ndims, *dims = numbers[len(TRANSPOSE_ARGS) :]
+    if g["few"]:
+        values = (*pointers, *numbers)
+        function = _entry_for(index, _hosted_kernel("transpose_piece"), 2, values, ("units",))
+        _native.launch_entry(index, function, values, 0, total)
+        return
+    item, unit_rows, unit_columns = _rows[_native.row_of(kernel)].transposes
+    rows, columns = g["rows"], g["columns"]
+    each = -(-rows // unit_rows) * (-(-columns // unit_columns) if unit_columns else 1)  # units of a matrix
+    outer: list[tuple] = [(g["b1"], g["dst_b1"], g["src_b1"]), (units // each // g["b1"], g["dst_b0"], g["src_b0"])]
+    outer += [tuple(dims[3 * d : 3 * d + 3]) for d in reversed(range(ndims))]
+    outer = [d for d in outer if d[0] > 1]
+    per_column, per_row = (-(-n // _compile.SIDE) for n in (rows, columns))
+    values = (
+        *pointers, rows, columns, g["dst_row"], g["src_row"], per_row, per_row * per_column, *chain(*outer)
+    )  # fmt: skip
+    key = (index, "transpose", item, len(outer))
+    if key not in _entries:
+        _native.enter_context(index)
+        _entries[key] = _loaded("transpose", "", "", 2, len(values), ("transpose", item, len(outer)))
+    blocks = per_row * per_column * math.prod(d[0] for d in outer)
+    _native.launch_entry(index, _entries[key], values, 0, blocks * _compile.THREADS)
+
+
 def _run_in_slots(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
     """``in_slot``: here each thread has memory of its own, for as many threads as that may take."""
     kernel, given = pointers[0], pointers[2:]
@@ -164,6 +202,7 @@ def _clear(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
 
 _SCHEDULES: dict[str, Callable] = {
     "run_piece": _run_elements,
+    "transpose_piece": _run_transposed,
     "in_slot": _run_in_slots,
     "copy_piece": _copy,
     "zero_piece": _clear,

@@ -77,6 +77,8 @@ class Function:
         #: operands it writes the first ``outs``.
         self.elements: tuple[tuple[int, int, str], ...] = ()
         self.outs = 0
+        #: Of a transposed copy: bytes of an item, rows and columns of the result in one unit, 0 for all columns.
+        self.transposes: tuple[int, ...] = ()
         #: Where the schedule offers it, a body with a fast path puts here which lanes it is wrong for. The vectors with
         #: such lanes are computed ``again``, with this None.
         self.rare: list[Value] | None = None

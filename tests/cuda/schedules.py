@@ -104,3 +104,48 @@ def test_offsets_in_bytes_may_be_large(step):
     base[step:].fill_(5)
     x = base[::step].reshape(2, 1).expand(2, 1 << 13)
     assert (x + 1).cpu().equal(taeda.tensor([[4], [6]], dtype=taeda.int8).expand(2, 1 << 13))
+
+
+# ---- transposed copies -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("x", [
+    SMALL, A.half(), A, A.double(), taeda.complex(A, B).to(taeda.complex128)
+], ids=["1", "2", "4", "8", "16"])  # fmt: skip
+def test_transposed_copies_use_all_of_their_sectors_and_meet_at_no_bank(x):
+    (counters,) = counted(lambda x: x.reshape(128, 256).t().contiguous(), x)
+    for way in ("load", "store"):
+        assert counters.of("global", way).bytes == x.nbytes and counters.of("global", way).used == 1
+        shared = counters.of("shared", way)
+        assert shared.accesses == x.numel() and shared.conflicts == 0
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x[:30003].reshape(137, 219).t(),  # tiles that are not whole
+    lambda x: x[:30003].reshape(-1, 3, 137, 73).transpose(-1, -2),
+    lambda x: x.reshape(4, 8, 16, 64).permute(0, 3, 2, 1),
+    lambda x: x.reshape(2, 2, 4, 4, 8, 64).permute(3, 1, 5, 0, 4, 2),  # more than two outer dimensions
+    lambda x: x.reshape(64, 512)[1::2, 3:].t(),
+    lambda x: x.reshape(128, 256).flip(0).t(),
+    lambda x: x.reshape(-1, 3).t(),  # a few columns
+    lambda x: x.reshape(2, 2, -1).permute(2, 0, 1),
+])  # fmt: skip
+def test_transposed_copies_of_any_shape(f):
+    for x in (A, SMALL):
+        counted(lambda x: f(x).contiguous(), x)
+
+
+def test_large_transposed_copies():
+    """What the CPU stores past its caches has other units."""
+    x = taeda.arange(513 * 512, dtype=taeda.complex128).reshape(513, 512)
+    for counters in counted(lambda x: x.t().contiguous(), x):
+        assert counters.of("shared", "load").conflicts == 0 and counters.of("shared", "store").conflicts == 0
+
+
+def test_tiles_of_transposed_copies_are_without_races():
+    x = A[:3003].reshape(33, 91).cuda()
+    driver().check("full")
+    try:
+        assert x.t().contiguous().cpu().equal(A[:3003].reshape(33, 91).t()) and not driver().faults
+    finally:
+        driver().check("fast")
