@@ -127,7 +127,7 @@ def test_transposed_copies_use_all_of_their_sectors_and_meet_at_no_bank(x):
     lambda x: x.reshape(2, 2, 4, 4, 8, 64).permute(3, 1, 5, 0, 4, 2),  # more than two outer dimensions
     lambda x: x.reshape(64, 512)[1::2, 3:].t(),
     lambda x: x.reshape(128, 256).flip(0).t(),
-    lambda x: x.reshape(-1, 3).t(),  # a few columns
+    lambda x: x[:30003].reshape(-1, 3).t(),  # a few columns
     lambda x: x.reshape(2, 2, -1).permute(2, 0, 1),
 ])  # fmt: skip
 def test_transposed_copies_of_any_shape(f):
@@ -137,7 +137,7 @@ def test_transposed_copies_of_any_shape(f):
 
 def test_large_transposed_copies():
     """What the CPU stores past its caches has other units."""
-    x = taeda.arange(513 * 512, dtype=taeda.complex128).reshape(513, 512)
+    x = taeda.arange(513 * 512).to(taeda.complex128).reshape(513, 512)
     for counters in counted(lambda x: x.t().contiguous(), x):
         assert counters.of("shared", "load").conflicts == 0 and counters.of("shared", "store").conflicts == 0
 
