@@ -14,8 +14,9 @@ from typing import Any
 from ..kernels.build import cache_dir, compiler, read_entry, write_entry
 from ..kernels.forks import loading
 from ..kernels.target import Target
+from ._warps import WARP, CannotShareError, threads_of
 
-FORMAT = 5  # change it with the entry, or with the passes
+FORMAT = 6  # change it with the entry, or with the passes
 THREADS = 128  # of a block
 MOST_WORDS = 512  # of the parameters of a launch: 4 KiB, what every driver takes
 
@@ -34,7 +35,8 @@ define ptx_kernel void @{name}(ptr byval([{words} x i64]) align 8 %all, i64 %fir
   %thread.wide = zext i32 %thread to i64
   %before = mul i64 %block.wide, {threads}
   %place = add i64 %before, %thread.wide
-  %unit = add i64 %place, %first
+  %own = {share}
+  %unit = add i64 %own, %first
   %inside = icmp slt i64 %unit, %total
   br i1 %inside, label %do, label %done
 do:
@@ -253,6 +255,7 @@ def _transposed_tile(x: _Lines, pointers: int, item: int, ndims: int) -> None:
 _SCHEDULES: dict[str, Any] = {
     "transpose": _transposed_tile,
     "units": _each_unit,
+    "rows": _each_unit,  # of a warp
     "slots": _with_slots,
     "elements": _each_element,
 }
@@ -300,6 +303,7 @@ def _internal(text: str, symbol: str) -> str:
     text = re.sub(r"define void @\w+\(", f"define internal void @{symbol}(", text, count=1)
     text = text.replace(" nounwind noinline", " nounwind").replace(" nounwind", " nounwind alwaysinline")
     text = text.replace('asm "", "=r,0"(', 'asm "", "=l,0"(')
+    text = text.replace("  fence seq_cst\n", "")  # of stores past the caches of a processor
     # hints to caches of a processor
     text = re.sub(r"^(  call|declare) void @llvm\.prefetch.*\n", "", text, flags=re.M)
     # Tiles read what lies behind the last column of a panel, and leave what they make of it: let it be zeros.
@@ -317,8 +321,9 @@ def _entry(name: str, pointers: int, words: int, schedule: tuple | None) -> str:
     kind, *more = schedule or ("units",)
     x = _Lines()
     _SCHEDULES[kind](x, pointers, *more)
+    share = f"lshr i64 %place, {WARP.bit_length() - 1}" if kind == "rows" else "add i64 %place, 0"
     return "\n".join(x.outside) + _ENTRY.format(
-        name=name, words=words, threads=THREADS, room="\n".join(x.room), body="\n".join(x.lines)
+        name=name, words=words, threads=THREADS, share=share, room="\n".join(x.room), body="\n".join(x.lines)
     )  # fmt: skip
 
 
@@ -346,8 +351,9 @@ def ptx(label: str, text: str, inner: str, pointers: int, words: int, schedule: 
         words: of pointers and numbers, at least those that a launch has.
         schedule: what a thread does, a name and its numbers: ``("slots",)``, with memory of its own as its last
             pointer; ``("elements", dimensions, numbers, together, narrow, operands, outs)``, elements of a pointwise
-            kernel; ``("transpose", bytes of an item, dimensions)``, a tile for each block, without a kernel. None: a
-            unit of the range.
+            kernel; ``("transpose", bytes of an item, dimensions)``, a tile for each block, without a kernel;
+            ``("rows",)``, a warp has a unit of the range, and each thread a lane of its vectors. None: a thread has a
+            unit.
 
     Raises:
         NotImplementedError: what the kernel does cannot be said in PTX.
@@ -358,6 +364,11 @@ def ptx(label: str, text: str, inner: str, pointers: int, words: int, schedule: 
     path = cache_dir() / digest[:2] / f"{digest}.ptx"
     kept = read_entry(path)
     if kept is None:
+        if schedule == ("rows",):
+            try:
+                text = threads_of(text)
+            except CannotShareError as error:
+                raise NoKernelError(f"{label}: the threads of a warp cannot share {error}") from None
         kept = _compile(label, text, inner, _entry(name, pointers, words, schedule)).encode()
         write_entry(path, kept)
     return name, kept

@@ -40,7 +40,7 @@ class _Text:
     def __init__(self, f: Function) -> None:
         self.label, self.text = f.label, f.text()
         self.elements, self.outs, self.lines = f.elements, f.outs, len(f.lines)
-        self.transposes = f.transposes
+        self.transposes, self.threads = f.transposes, f.threads
 
 
 _rows: list[_Text] = []  # by the row of the kernel
@@ -53,7 +53,7 @@ def add_kernel(f: Function, again: Any = None) -> int:
         raise _compile.NoKernelError(f"{f.label}: it needs {', '.join(f.features)}, instructions of a processor")
     kernel = _Text(f)
     with _lock:
-        address, row = _native.add_kernel(_compile.calls_another(kernel.text))
+        address, row = _native.add_kernel(_compile.calls_another(kernel.text), kernel.threads)
         assert row == len(_rows)
         _rows.append(kernel)
     return address
@@ -65,6 +65,11 @@ _modules: dict[tuple, int] = {}  # functions of the driver, by the context and t
 def entry(row: int, pointers: int, words: int, inner: int, schedule: Any) -> int:
     """The driver's function for launches of the kernel of that row, in this thread's context."""
     kernel, other = _rows[row], _rows[inner] if inner >= 0 else None
+    shared = [one.label for one in (kernel, other) if one is not None and one.threads > 1]
+    if shared and (other is not None or schedule is not None):
+        raise _compile.NoKernelError(f"{shared[0]}: a warp runs it, and it is a part of another kernel")
+    if shared:
+        schedule = ("rows",)
     return _loaded(kernel.label, kernel.text, other.text if other else "", pointers, words, schedule)
 
 
