@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any
 
 from .._core.devices import Contract, device_count, register_device, set_accelerator
-from ..kernels.copy import TRANSPOSE_ARGS
+from ..kernels.copy import TRANSPOSE_ARGS, copy_item
 from ..kernels.hosted import hosted
 from ..kernels.ir import Function
 from ..kernels.target import Target
@@ -149,25 +149,33 @@ def _run_elements(index: int, pointers: tuple, numbers: tuple, total: int) -> No
 
 
 @functools.cache
-def _hosted_kernel(name: str) -> int:
-    return add_kernel(hosted(name))
+def _item_kernel(item: int) -> int:
+    """The kernel that copies one item of so many bytes."""
+    f = Function("copy_item", vector_bytes=_compile.BASE.vector_bytes)
+    copy_item(f, f.data(0), f.data(1), item)
+    return add_kernel(f)
 
 
 def _run_transposed(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
-    """``transpose_piece``: a transposed copy by tiles. A few rows or columns side by side go unit by unit."""
+    """``transpose_piece``: a transposed copy by tiles. A few rows or columns side by side go item by item, in the order
+    of the result."""
     g = dict(zip(TRANSPOSE_ARGS, numbers, strict=False))
     kernel, units, ndims, *dims = numbers[len(TRANSPOSE_ARGS) :]
-    if g["few"]:
-        values = (*pointers, *numbers)
-        function = _entry_for(index, _hosted_kernel("transpose_piece"), 2, values, ("units",))
-        _native.launch_entry(index, function, values, 0, total)
-        return
     item, unit_rows, unit_columns = _rows[_native.row_of(kernel)].transposes
-    rows, columns = g["rows"], g["columns"]
+    rows, columns, few = g["rows"], g["columns"], g["few"]
     each = -(-rows // unit_rows) * (-(-columns // unit_columns) if unit_columns else 1)  # units of a matrix
     outer: list[tuple] = [(g["b1"], g["dst_b1"], g["src_b1"]), (units // each // g["b1"], g["dst_b0"], g["src_b0"])]
     outer += [tuple(dims[3 * d : 3 * d + 3]) for d in reversed(range(ndims))]
     outer = [d for d in outer if d[0] > 1]
+    if few:
+        row = g["src_row"] if few > 0 else g["dst_row"]  # of the side that has a few rows
+        side = [(2, 2 * item, g["far"]), (2, item, row)] if abs(few) == 4 else [(abs(few), item, row)]
+        inner = [(rows, g["dst_row"], item), *side]  # columns are the last dimension of the result
+        if few < 0:
+            inner = [*((n, apart, near) for n, near, apart in side), (columns, item, g["src_row"])]
+        sizes, to, source = zip(*reversed(outer), *inner, strict=True)
+        _run_elements(index, pointers, (_item_kernel(item), 2, len(sizes), 0, *sizes, *to, *source), 0)
+        return
     per_column, per_row = (-(-n // _compile.SIDE) for n in (rows, columns))
     values = (
         *pointers, rows, columns, g["dst_row"], g["src_row"], per_row, per_row * per_column, *chain(*outer)

@@ -1,11 +1,12 @@
 """The text of a kernel of vectors as one of threads: each thread of a warp has a lane of every vector.
 
-A kernel whose unit is shared by threads (``Function.threads``) is written with vectors of 32 lanes, or of a multiple of it.
-The CPU runs it as it is. Here a vector becomes a number of each thread, and a longer one as many numbers as it has times
-32 lanes: lane ``32 * j + i`` is number ``j`` of thread ``i``. So the sums of a row are the same, in the same order.
+A kernel whose unit is shared by threads (``Function.threads``) is written with vectors of 32 lanes, or of a multiple
+of it. The CPU runs it as it is. Here a vector becomes a number of each thread, and a longer one as many numbers as it
+has times 32 lanes: lane ``32 * j + i`` is number ``j`` of thread ``i``. So the sums of a row are the same, in the same
+order.
 
-What is no vector has the same value in all threads, so that all take the same way through the kernel. It is stored by one
-of them, with the others waiting. Loads of vectors are loads of neighbouring threads; what goes from lane to lane is a
+What is no vector has the same value in all threads, so that all take the same way through the kernel. One of them
+stores it, while the others wait. Loads of vectors are loads of neighbouring threads. What goes from lane to lane is a
 shuffle. Of vectors with less than 32 lanes, the other threads have a number that nothing depends on.
 """
 
@@ -293,7 +294,9 @@ class _Threads:
         for j in range(_numbers(int(lanes))):
             self.lines.append(f"  {name}.{j} = load {t}, ptr {self.place(pointer, t, j, int(lanes))}, align {align}")
 
-    def masked_load(self, name: str, lanes: str, t: str, kind: str, pointer: str, _: str, mask: str, other: str) -> None:
+    def masked_load(
+        self, name: str, lanes: str, t: str, kind: str, pointer: str, _: str, mask: str, other: str
+    ) -> None:
         read = self.helper("read", _READ, t)
         for j in range(_numbers(int(lanes))):
             place = self.place(pointer, t, j, int(lanes)) if kind == "load" else f"{pointer}.{j}"

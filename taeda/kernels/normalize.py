@@ -438,9 +438,7 @@ def norm_backward(f: Function, dtypes: Dtypes, centred: bool, stream: bool = Fal
         schedule.by_length(
             schedule.n0 * t.bytes <= SHORT,
             partial(schedule.groups, together, first, last, schedule.n0 * (2 * t.bytes), shared),
-            partial(
-                pipeline, schedule, stages, first, last, shared=shared, unroll=2, fresh=[3, 4] if stream else None
-            ),
+            partial(pipeline, schedule, stages, first, last, shared=shared, unroll=2, fresh=[3, 4] if stream else None),
         )
     if stream:
         f.fence()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 
-from .ir import F32, Function, Value
+from .ir import F32, Value
 from .pipeline import FAR, NEAR
 from .pointwise import part
 from .rows import Row, by_register

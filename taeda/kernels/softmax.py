@@ -149,6 +149,7 @@ def softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: bool = 
     else:
         schedule = Schedule(f, operands, t, False, 1)
         size = schedule.n0 * t.bytes
+
         def kept() -> None:
             online = Online(schedule, 1, working, stream, kept=True)
             online.rows(f.begin, f.end, lambda top, total: [top, 1.0 / total], lambda _, e, factor: e * factor)

@@ -128,11 +128,21 @@ def test_transposed_copies_use_all_of_their_sectors_and_meet_at_no_bank(x):
     lambda x: x.reshape(64, 512)[1::2, 3:].t(),
     lambda x: x.reshape(128, 256).flip(0).t(),
     lambda x: x[:30003].reshape(-1, 3).t(),  # a few columns
+    lambda x: x[:30003].reshape(3, -1).t(),  # a few rows
     lambda x: x.reshape(2, 2, -1).permute(2, 0, 1),
+    lambda x: x.reshape(-1, 2, 2).permute(1, 2, 0),
+    lambda x: x.reshape(2, 64, 2, 64, 2).permute(0, 2, 4, 1, 3),  # pixels of 2 x 2
+    lambda x: x[:24576].reshape(2, 4, 3, -1).permute(1, 0, 3, 2),
 ])  # fmt: skip
 def test_transposed_copies_of_any_shape(f):
     for x in (A, SMALL):
         counted(lambda x: f(x).contiguous(), x)
+
+
+@pytest.mark.parametrize("f", [lambda x: x[:30003].reshape(-1, 3).t(), lambda x: x[:30003].reshape(3, -1).t()])
+def test_a_few_rows_or_columns_are_written_in_order(f):
+    (counters,) = counted(lambda x: f(x).contiguous(), A)
+    assert counters.of("global", "store").used > 0.99 and counters.of("local", "store").accesses == 0
 
 
 def test_large_transposed_copies():
@@ -149,3 +159,96 @@ def test_tiles_of_transposed_copies_are_without_races():
         assert x.t().contiguous().cpu().equal(A[:3003].reshape(33, 91).t()) and not driver().faults
     finally:
         driver().check("fast")
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+X, Y = A.reshape(32, 1024), B.reshape(32, 1024)
+F = taeda.nn.functional
+
+
+def grads(f):
+    """The gradient of the first argument of ``f``."""
+
+    def run(x, *more):
+        x = x.clone().requires_grad_()
+        y = f(x, *more)
+        y.backward(y.detach() + 1)
+        return x.grad
+
+    return run
+
+
+@pytest.mark.parametrize("f, x, passes, stored", [
+    (lambda x: x.sum(1), X, 1, 0),
+    (lambda x: x.mean(1), X.double(), 1, 0),
+    (lambda x: x.sum(1), X.half(), 1, 0),
+    (lambda x: x.reshape(8, 4, 16, 64)[:, :, ::2].sum((1, 2, 3)), X, 0.5, 0),  # rows of two dimensions
+    (lambda x: x.amax(1), X, 1, 0),
+    (lambda x: x.argmax(1), X, 1, 0),
+    (lambda x: x.prod(1), X.to(taeda.int8), 1, 0),
+    (lambda x: x.norm(dim=1), X, 1, 0),
+    (lambda x: x.var(1), X, 2, 0),
+    (lambda x: x.logsumexp(1), X, 2, 0),
+    (lambda x: x.softmax(1), X, 3, 1),
+    (lambda x: x.log_softmax(1), X.bfloat16(), 3, 1),
+    (lambda x: x.cumsum(1), X, 1, 1),
+    (lambda x: F.layer_norm(x, (1024,)), X, 2, 1),
+    (lambda x: F.rms_norm(x, (1024,)), X, 2, 1),
+    (lambda x: F.group_norm(x.reshape(4, 8, 1024), 2), X, 2, 1),
+    (lambda x: F.batch_norm(x.reshape(4, 8, 1024), None, None, training=True), X, 2, 1),
+])  # fmt: skip
+def test_rows_are_read_and_written_by_neighbouring_threads(f, x, passes, stored):
+    """``passes`` over the row that read it, and how often it is written."""
+    (counters,) = counted(f, x)
+    load, store = counters.of("global", "load"), counters.of("global", "store")
+    assert load.used > 0.98 and load.bytes <= 1.05 * passes * x.nbytes
+    assert not stored or store.used > 0.98
+    assert store.bytes <= 1.05 * stored * x.nbytes + 2048  # a sector for each number of a row
+    assert counters.of("local", "load").accesses == counters.of("local", "store").accesses == 0  # no memory of a thread
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 127, 129, 1000])
+def test_rows_of_any_length(n):
+    x, y = A[: 7 * n].reshape(7, n), B[: 7 * n].reshape(7, n)
+    for f in (
+        lambda x, y: taeda.stack([x.sum(1), x.amax(1), x.argmin(1).float(), x.logsumexp(1)]),
+        lambda x, y: x.softmax(1) + F.layer_norm(x, (n,), y[0], y[1]),
+        lambda x, y: x.cumsum(1) + x.cummax(1).values,
+    ):
+        counted(f, x, y)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, y: taeda.complex(x, y).sum(1),
+    lambda x, y: x[:, ::3].sum(1) + x.flip(1)[:, ::3].amax(1),
+    lambda x, y: x.double().std(1),
+    lambda x, y: (x > y).all(1),
+    grads(lambda x, y: x.softmax(1)),
+    grads(lambda x, y: F.layer_norm(x, (1024,), y[0])),
+    grads(lambda x, y: F.group_norm(x.reshape(4, 8, 1024), 2, y[0, :8])),
+    grads(lambda x, y: F.cross_entropy(x, y[:, 0].abs().long())),
+])  # fmt: skip
+def test_rows_of_other_kinds(f):
+    counted(f, X, Y)
+
+
+def test_the_threads_of_a_row_are_without_races():
+    x = X[:3].cuda()
+    driver().check("full")
+    try:
+        for f in (
+            lambda x: x.softmax(1),
+            grads(lambda x: F.group_norm(x.reshape(1, 3, 1024), 3)),
+            lambda x: F.batch_norm(x, x[0].clone(), x[1].clone(), training=True),
+        ):
+            assert f(x).cpu().equal(f(X[:3])) and not driver().faults
+    finally:
+        driver().check("fast")
+
+
+def test_columns_have_a_thread_each_and_no_memory_of_it():
+    for f in (lambda x: x.sum(0), lambda x: x.softmax(0), lambda x: x.var(0)):
+        for counters in counted(f, X):
+            assert counters.of("global", "load").used == counters.of("global", "store").used == 1
+            assert counters.of("local", "load").accesses == 0
