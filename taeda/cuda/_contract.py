@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import importlib
+import math
 import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from .._core.devices import Contract, device_count, register_device, set_accelerator
+from ..kernels.copy import TRANSPOSE_ARGS, copy_item
 from ..kernels.hosted import hosted
 from ..kernels.ir import Function
 from ..kernels.target import Target
@@ -33,8 +37,10 @@ _HOSTED = {
 class _Text:
     """A kernel: its module as text, and what it is called."""
 
-    def __init__(self, label: str, text: str) -> None:
-        self.label, self.text = label, text
+    def __init__(self, f: Function) -> None:
+        self.label, self.text = f.label, f.text()
+        self.elements, self.outs, self.lines = f.elements, f.outs, len(f.lines)
+        self.transposes, self.threads = f.transposes, f.threads
 
 
 _rows: list[_Text] = []  # by the row of the kernel
@@ -45,11 +51,11 @@ def add_kernel(f: Function, again: Any = None) -> int:
     """The address of a new kernel; its PTX is made at its first launch."""
     if f.features:
         raise _compile.NoKernelError(f"{f.label}: it needs {', '.join(f.features)}, instructions of a processor")
-    text = f.text()
+    kernel = _Text(f)
     with _lock:
-        address, row = _native.add_kernel(_compile.calls_another(text))
+        address, row = _native.add_kernel(_compile.calls_another(kernel.text), kernel.threads)
         assert row == len(_rows)
-        _rows.append(_Text(f.label, text))
+        _rows.append(kernel)
     return address
 
 
@@ -59,17 +65,32 @@ _modules: dict[tuple, int] = {}  # functions of the driver, by the context and t
 def entry(row: int, pointers: int, words: int, inner: int, schedule: Any) -> int:
     """The driver's function for launches of the kernel of that row, in this thread's context."""
     kernel, other = _rows[row], _rows[inner] if inner >= 0 else None
-    name, ptx = _compile.ptx(kernel.label, kernel.text, other.text if other else "", pointers, words, schedule)
+    shared = [one.label for one in (kernel, other) if one is not None and one.threads > 1]
+    if shared and (other is not None or schedule is not None):
+        raise _compile.NoKernelError(f"{shared[0]}: a warp runs it, and it is a part of another kernel")
+    if shared:
+        schedule = ("rows",)
+    return _loaded(kernel.label, kernel.text, other.text if other else "", pointers, words, schedule)
+
+
+def _loaded(label: str, text: str, inner: str, pointers: int, words: int, schedule: Any) -> int:
+    name, ptx = _compile.ptx(label, text, inner, pointers, words, schedule)
     context = _native.get_context()
     with _lock:
         if (context, name) not in _modules:
-            _modules[context, name] = _driver.function_of(_driver.load_module(ptx, kernel.label), name)
+            _modules[context, name] = _driver.function_of(_driver.load_module(ptx, label), name)
         return _modules[context, name]
 
 
 # ---- launches of functions of the core -------------------------------------------------------------------------------
 
 _entries: dict[tuple, int] = {}
+
+#: Elements from which a thread has several. Below, a GPU has a thread for each.
+TOGETHER_FROM = 1 << 14
+
+#: The most lines of a kernel's text, all elements of a thread together: what LLVM compiles in a second.
+MOST_LINES = 4000
 
 
 def _entry_for(index: int, kernel: int, pointers: int, values: tuple, schedule: tuple) -> int:
@@ -85,12 +106,86 @@ def _entry_for(index: int, kernel: int, pointers: int, values: tuple, schedule: 
     return _entries[key]
 
 
+@functools.lru_cache(1 << 14)
+def _plan_elements(numbers: tuple, remainders: tuple) -> tuple[tuple, int, int]:
+    """How a pointwise kernel is run: the schedule, how many threads have several elements, and how many there are.
+
+    Args:
+        numbers: of the launch: kernel, memory operands, dimensions, numbers of the kernel; sizes, and strides of each
+            operand.
+        remainders: of the operands' addresses by 16.
+    """
+    address, nmem, nd, narg = numbers[:4]
+    kernel, sizes = _rows[_native.row_of(address)], numbers[4 : 4 + nd]
+    strides = [numbers[4 + nd * k : 4 + nd * (k + 1)] for k in range(1, nmem + 1)]
+    total = math.prod(sizes)
+    reach = max(sum((n - 1) * abs(s) for n, s in zip(sizes, by, strict=True)) for by in strides)
+    narrow = max(total, reach, *map(abs, chain(*strides))) < 1 << 31
+    dense = [k for k, (_, _, layout) in enumerate(kernel.elements) if layout == "c"]
+    together = 1
+    if total >= TOGETHER_FROM and dense and not any(layout == "v" for *_, layout in kernel.elements):
+        together = max(16 // max(kernel.elements[k][0] for k in dense), 1)
+    while together > 1 and not (
+        together * kernel.lines <= MOST_LINES
+        and (nd == 1 or sizes[-1] % together == 0)
+        and all(
+            x % (together * kernel.elements[k][0]) == 0 for k in dense for x in (remainders[k], *strides[k][:-1])
+        )
+    ):  # fmt: skip
+        together //= 2
+    whole = total // together
+    operands = (kernel.elements, kernel.outs) if together > 1 else ((), 0)
+    return ("elements", nd, narg, together, narrow, *operands), whole, whole + total % together
+
+
 def _run_elements(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
-    """``run_piece``: a pointwise kernel over elements of n dimensions, one for each thread."""
-    kernel, nmem, nd, narg = numbers[:4]
-    schedule = ("elements", nd, narg)
-    values = (*pointers, 0, *numbers[1:])
-    _native.launch_entry(index, _entry_for(index, kernel, nmem, values, schedule), values, 0, total)
+    """``run_piece``: a pointwise kernel over elements of n dimensions, in one launch."""
+    kernel, nmem, nd, _ = numbers[:4]
+    schedule, whole, threads = _plan_elements(
+        numbers[: 4 + nd + nmem * nd], tuple([p & 15 for p in pointers[:nmem]])
+    )  # fmt: skip
+    values = (*pointers, whole, *numbers[1:])
+    _native.launch_entry(index, _entry_for(index, kernel, nmem, values, schedule), values, 0, threads)
+
+
+@functools.cache
+def _item_kernel(item: int) -> int:
+    """The kernel that copies one item of so many bytes."""
+    f = Function("copy_item", vector_bytes=_compile.BASE.vector_bytes)
+    copy_item(f, f.data(0), f.data(1), item)
+    return add_kernel(f)
+
+
+def _run_transposed(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
+    """``transpose_piece``: a transposed copy by tiles. A few rows or columns side by side go item by item, in the order
+    of the result."""
+    g = dict(zip(TRANSPOSE_ARGS, numbers, strict=False))
+    kernel, units, ndims, *dims = numbers[len(TRANSPOSE_ARGS) :]
+    item, unit_rows, unit_columns = _rows[_native.row_of(kernel)].transposes
+    rows, columns, few = g["rows"], g["columns"], g["few"]
+    each = -(-rows // unit_rows) * (-(-columns // unit_columns) if unit_columns else 1)  # units of a matrix
+    outer: list[tuple] = [(g["b1"], g["dst_b1"], g["src_b1"]), (units // each // g["b1"], g["dst_b0"], g["src_b0"])]
+    outer += [tuple(dims[3 * d : 3 * d + 3]) for d in reversed(range(ndims))]
+    outer = [d for d in outer if d[0] > 1]
+    if few:
+        row = g["src_row"] if few > 0 else g["dst_row"]  # of the side that has a few rows
+        side = [(2, 2 * item, g["far"]), (2, item, row)] if abs(few) == 4 else [(abs(few), item, row)]
+        inner = [(rows, g["dst_row"], item), *side]  # columns are the last dimension of the result
+        if few < 0:
+            inner = [*((n, apart, near) for n, near, apart in side), (columns, item, g["src_row"])]
+        sizes, to, source = zip(*reversed(outer), *inner, strict=True)
+        _run_elements(index, pointers, (_item_kernel(item), 2, len(sizes), 0, *sizes, *to, *source), 0)
+        return
+    per_column, per_row = (-(-n // _compile.SIDE) for n in (rows, columns))
+    values = (
+        *pointers, rows, columns, g["dst_row"], g["src_row"], per_row, per_row * per_column, *chain(*outer)
+    )  # fmt: skip
+    key = (index, "transpose", item, len(outer))
+    if key not in _entries:
+        _native.enter_context(index)
+        _entries[key] = _loaded("transpose", "", "", 2, len(values), ("transpose", item, len(outer)))
+    blocks = per_row * per_column * math.prod(d[0] for d in outer)
+    _native.launch_entry(index, _entries[key], values, 0, blocks * _compile.THREADS)
 
 
 def _run_in_slots(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
@@ -120,6 +215,7 @@ def _clear(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
 
 _SCHEDULES: dict[str, Callable] = {
     "run_piece": _run_elements,
+    "transpose_piece": _run_transposed,
     "in_slot": _run_in_slots,
     "copy_piece": _copy,
     "zero_piece": _clear,

@@ -555,18 +555,19 @@ cdef struct Entry:
 cdef struct Kernel:
     Entry* entries
     bint calls                 # another kernel, whose address is among its pointers or numbers
+    int64_t threads            # that do one unit of its range together
 
 cdef Kernel table[MOST_KERNELS]
 cdef int64_t nkernels = 0
 cdef dict hosted_kernels = {}  # by (number, address): what launches of the core's functions run
 
 
-def add_kernel(bint calls):
-    """A new kernel: its address and its row."""
+def add_kernel(bint calls, int64_t threads):
+    """A new kernel, whose units are done by so many threads each: its address and its row."""
     global nkernels
     if nkernels == MOST_KERNELS:
         raise RuntimeError(f"there are {MOST_KERNELS} kernels, and no room for more")
-    table[nkernels].calls = calls
+    table[nkernels].calls, table[nkernels].threads = calls, threads
     nkernels += 1
     return <uintptr_t>&table[nkernels - 1], nkernels - 1
 
@@ -619,17 +620,17 @@ def count_launches():
     return launched
 
 
-cdef int start(int index, void* function, const void* words, int64_t first, int64_t total, uint64_t slots,
-               int64_t size) except -1:
-    """Enqueue a kernel over ``[first, total)``."""
+cdef int start(int index, void* function, const void* words, int64_t first, int64_t total, int64_t threads,
+               uint64_t slots, int64_t size) except -1:
+    """Enqueue a kernel over ``[first, total)``, with ``threads`` for each unit."""
     global launched
-    cdef int64_t blocks = (total - first + THREADS - 1) // THREADS
+    cdef int64_t blocks = ((total - first) * threads + THREADS - 1) // THREADS
     cdef void* parameters[5]
     cdef int result
     parameters[0], parameters[1], parameters[2] = <void*>words, &first, &total
     parameters[3], parameters[4] = &slots, &size
     if blocks >= 1 << 31:
-        raise RuntimeError(f"a launch of {total} threads is too large")
+        raise RuntimeError(f"a launch of {total * threads} threads is too large")
     result = driver.launch(function, <unsigned>blocks, 1, 1, THREADS, 1, 1, 0, current_streams[index], parameters, NULL)
     if result:
         raise ERROR(result, "cuLaunchKernel")
@@ -648,7 +649,7 @@ cdef int launch_kernel(int index, Kernel* k, char** ptr, int nptr, const int64_t
     memcpy(words, ptr, nptr * sizeof(char*))
     memcpy(words + nptr, arg, narg * sizeof(int64_t))
     memset(words + nptr + narg, 0, ROUND_WORDS * 8)
-    return start(index, function, words, 0, total, 0, 0)
+    return start(index, function, words, 0, total, k.threads, 0, 0)
 
 
 def launch_entry(int index, uintptr_t function, tuple values, int64_t first, int64_t total, uint64_t slots=0,
@@ -662,7 +663,7 @@ def launch_entry(int index, uintptr_t function, tuple values, int64_t first, int
     for i in range(len(values)):
         words[i] = <uint64_t>(values[i] & 0xFFFFFFFFFFFFFFFF)
     enter(index)
-    start(index, <void*>function, words, first, total, slots, size)
+    start(index, <void*>function, words, first, total, 1, slots, size)
 
 
 cdef int launch_hosted(int number, kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg,

@@ -215,6 +215,7 @@ def transpose(f: Function, item: int) -> None:
     g = {name: f.size(i) for i, name in enumerate(TRANSPOSE_ARGS)}
     rows, columns, dst_row, src_row, far, woven = (g[x] for x in "rows columns dst_row src_row far few".split())
     side, strip, widths = tile_side(f, item), transpose_rows(item), _widths(f, item)
+    f.transposes = item, strip, 0
     for first, to, at in _strips(f, g, (rows + (strip - 1)) / strip, strip):
         to, at = f.offset(to, first * dst_row), f.offset(at, first * item)
         count = f.select(rows - first < strip, rows - first, f.i64(strip))
@@ -280,6 +281,7 @@ def transpose_large(f: Function, item: int) -> None:
     g = {name: f.size(i) for i, name in enumerate(TRANSPOSE_ARGS)}
     rows, columns, dst_row, src_row = (g[x] for x in "rows columns dst_row src_row".split())
     n, side = tile_side(f, item), BLOCK[item]
+    f.transposes = item, *transpose_block(item)
     run = side * item  # bytes
     pitch = run + LINE
     buffer = f.scratch(n * pitch + LINE)

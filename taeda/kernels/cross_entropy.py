@@ -96,10 +96,11 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
         return
     schedule = Schedule(f, operands, part(working), False, 1)
     size = schedule.n0 * operands[4].bytes
-    with f.branch(size <= SHORT) as B:
-        schedule.groups(together, f.begin, f.end, size)
-        B.otherwise()
-        sums(f, schedule, 4, working, lambda row, top, total: finish(row, top, s.log(total)))
+    schedule.by_length(
+        size <= SHORT,
+        lambda: schedule.groups(together, f.begin, f.end, size),
+        lambda: sums(schedule, 4, working, lambda row, top, total: finish(row, top, s.log(total))),
+    )
 
 
 def _row_gradient(row: Row, dtypes: tuple[str | None, ...], g: int, weight: int, count: int) -> Value:

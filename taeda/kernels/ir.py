@@ -73,6 +73,15 @@ class Function:
         #: anything.
         self.prologue: object = None
         self.epilogue: object = None
+        #: Of a pointwise kernel, for each operand: bytes of an element, bytes of each number of it, layout. Of the
+        #: operands it writes the first ``outs``.
+        self.elements: tuple[tuple[int, int, str], ...] = ()
+        self.outs = 0
+        #: Of a transposed copy: bytes of an item, rows and columns of the result in one unit, 0 for all columns.
+        self.transposes: tuple[int, ...] = ()
+        #: Threads that do one unit together on a device without vectors: each has a lane of every vector, and what is
+        #: no vector is the same for all.
+        self.threads = 1
         #: Where the schedule offers it, a body with a fast path puts here which lanes it is wrong for. The vectors with
         #: such lanes are computed ``again``, with this None.
         self.rare: list[Value] | None = None
@@ -95,7 +104,7 @@ class Function:
         self._block = label
 
     def lanes(self, t: Type) -> int:
-        return max(self.vector_bytes // t.bytes, 1)
+        return self.threads if self.threads > 1 else max(self.vector_bytes // t.bytes, 1)
 
     def const(self, t: Type, x: Number, lanes: int = 1) -> Value:
         return Value(self, t, lanes, constant_text(t, lanes, x))
@@ -240,8 +249,8 @@ class Function:
             return self.gather(pointer, stride, U16, lanes, count).bits(BF16)
         if lanes == 1:
             return self.load(pointer, t)
-        if count is not None and self._gathers(t):
-            mask = self.first(count, lanes)
+        if self._gathers(t) and (count is not None or self.threads > 1):
+            mask = self.const(BOOL, True, lanes) if count is None else self.first(count, lanes)
             spelled, suffix = llvm_type(t, lanes), f"v{lanes}{self._suffix(t)}"
             name = f"llvm.masked.gather.{suffix}.v{lanes}p0"
             self.declarations[name] = (
@@ -261,8 +270,8 @@ class Function:
         """Store lane ``i`` to ``pointer + i * stride``; with ``count``, only the first ``count`` lanes."""
         if x.type is BF16:
             x = x.bits(U16)
-        if x.lanes > 1 and count is not None and self._gathers(x.type):
-            mask = self.first(count, x.lanes)
+        if x.lanes > 1 and self._gathers(x.type) and (count is not None or self.threads > 1):
+            mask = self.const(BOOL, True, x.lanes) if count is None else self.first(count, x.lanes)
             name = f"llvm.masked.scatter.v{x.lanes}{self._suffix(x.type)}.v{x.lanes}p0"
             self.declarations[name] = f"declare void @{name}({x.llvm}, <{x.lanes} x ptr>, i32 immarg, <{x.lanes} x i1>)"
             at = self._pointers(pointer, stride, x.lanes)
@@ -351,8 +360,8 @@ class Function:
         return self.emit(f"bitcast {mask.typed} to {bits.llvm}", bits)
 
     def _gathers(self, t: Type) -> bool:
-        """Whether the target has gather and scatter instructions for ``t``: AVX-512, 4 and 8 bytes."""
-        return self.vector_bytes >= 64 and t.bytes >= 4
+        """Whether the target has gather and scatter instructions for ``t``: AVX-512, 4 and 8 bytes; threads always."""
+        return self.threads > 1 or (self.vector_bytes >= 64 and t.bytes >= 4)
 
     def _pointers(self, pointer: Value, stride: Value, lanes: int) -> str:
         """The vector ``pointer + [0, stride, 2 * stride, ...]``, with its type."""

@@ -208,10 +208,11 @@ def _normalize_rows(
     if levels == 2:
         pipeline(schedule, stages, f.begin, f.end, fresh=fresh)
     else:
-        with f.branch(schedule.n0 * t.bytes <= SHORT) as B:
-            schedule.groups(together, f.begin, f.end, schedule.n0 * t.bytes)
-            B.otherwise()
-            pipeline(schedule, stages, f.begin, f.end, fresh=fresh)
+        schedule.by_length(
+            schedule.n0 * t.bytes <= SHORT,
+            lambda: schedule.groups(together, f.begin, f.end, schedule.n0 * t.bytes),
+            lambda: pipeline(schedule, stages, f.begin, f.end, fresh=fresh),
+        )
     if stream:
         f.fence()
 
@@ -434,10 +435,11 @@ def norm_backward(f: Function, dtypes: Dtypes, centred: bool, stream: bool = Fal
         shared = {i: bases[i] for i in affine}
         if affine:
             Row(schedule, B.index, bases, schedule.lanes, None).each([], affine, lambda: (zero,) * len(affine))
-        with f.branch(schedule.n0 * t.bytes <= SHORT) as length:
-            schedule.groups(together, first, last, schedule.n0 * (2 * t.bytes), shared)
-            length.otherwise()
-            pipeline(schedule, stages, first, last, shared=shared, unroll=2, fresh=[3, 4] if stream else None)
+        schedule.by_length(
+            schedule.n0 * t.bytes <= SHORT,
+            partial(schedule.groups, together, first, last, schedule.n0 * (2 * t.bytes), shared),
+            partial(pipeline, schedule, stages, first, last, shared=shared, unroll=2, fresh=[3, 4] if stream else None),
+        )
     if stream:
         f.fence()
 

@@ -105,7 +105,8 @@ def pipeline(
 ) -> None:  # fmt: skip
     """Take rows ``[first, end)`` through ``stages``; only the last stage stores.
 
-    Past the last row, the stages that only read process the last row again.
+    Past the last row, the stages that only read process the last row again. Where threads share a row, it goes through
+    all stages before the next one: there are other rows to hide what that costs.
 
     Args:
         schedule: of the kernel.
@@ -128,22 +129,32 @@ def pipeline(
             bases[i] = place if isinstance(place, Value) else place(index)
         return Row(schedule, index, bases, schedule.lanes, None)
 
+    def fold_of(stage: Stage, row: Row, known: Sequence[Value]) -> _Fold:
+        """The pass over a row of which the passes before found ``known``."""
+
+        def step(acc, *xs):
+            return stage.step(known, acc, *xs)
+
+        return _Fold(row, stage.ins, stage.init, step, stage.combine, stage.outs, True, None, ())
+
     def run_stages(rows: Sequence[Value], known: Sequence[Sequence[Value]]) -> list[Sequence[Value]]:
         """Run each of the first stages on its row; ``known`` is what the passes before found."""
-        folds = []
-        for stage, index, of_row in zip(stages, rows, known, strict=False):
-
-            def step(acc, *xs, stage=stage, of_row=of_row):
-                return stage.step(of_row, acc, *xs)
-
-            row = row_at(index)
-            folds.append(_Fold(row, stage.ins, stage.init, step, stage.combine, stage.outs, True, None, ()))
+        folds = [
+            fold_of(stage, row_at(index), of_row) for stage, index, of_row in zip(stages, rows, known, strict=False)
+        ]
         totals = _together(folds, unroll, fresh)
         return [
             stage.finish(fold.row, of_row, total)
             for stage, fold, of_row, total in zip(stages, folds, known, totals, strict=False)
         ]
 
+    if f.threads > 1:
+        with f.loop(first, end) as L:
+            row = row_at(L.index)
+            found = stages[0].begin(row)
+            for stage in stages:
+                found = stage.finish(row, found, fold_of(stage, row, found).rows(unroll))
+        return
     with f.when(first < end):
         known = [stages[0].begin(row_at(first))]
         for ready in range(last):

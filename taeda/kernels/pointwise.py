@@ -349,6 +349,8 @@ class _Schedule:
 
     def emit(self) -> None:
         f, lanes = self.f, self.lanes
+        f.elements = tuple((o.bytes, stored(o.dtype).bytes, o.layout) for o in self.operands)
+        f.outs = len(self.outs)
         size = f.size(0)
         times = self.unroll() if lanes > 1 else 1
         block = lanes * times

@@ -41,6 +41,8 @@ LONG_TILES = (1024, 128, 64, 32, 8, 4, 2)
 FEW, NARROW = 16, 8
 #: Bytes of rows that are processed together: they stay in the first-level cache.
 TOGETHER = 16384
+#: Threads that process a row together where there are no vectors: the lanes of row mode there.
+WARP = 32
 
 
 class Group:
@@ -162,8 +164,12 @@ class Schedule:
         #: The epilogue, if there is one; then its leaves' and results' operands, and its numbers, are set too.
         self.epilogue: Epilogue | None = None
         operands = self._with_prologue(operands) if f.prologue else tuple(operands)
-        self.operands = operands = self._with_epilogue(operands) if f.epilogue else operands
-        self.lanes = f.lanes(compute) if f.vector_bytes >= 16 else 1
+        operands = self._with_epilogue(operands) if f.epilogue else operands
+        if f.vector_bytes < 16 and not columns:
+            f.threads = WARP
+            operands = tuple(replace(operand, stream=False) for operand in operands)
+        self.operands = operands
+        self.lanes = f.lanes(compute) if f.vector_bytes >= 16 or f.threads > 1 else 1
         self.n0, self.n1, self.neighbours = f.size(0), f.size(1), f.size(2)
         self.strides = [[f.size(3 + 4 * i + k) for k in range(4)] for i in range(len(operands))]
         self.pointers = [f.data(i) for i in range(len(operands))]
@@ -277,6 +283,19 @@ class Schedule:
             B.otherwise()
             self.rows(body)
 
+    def by_length(self, short: Value, few: Callable[[], None], many: Callable[[], None]) -> None:
+        """``few()`` where rows are ``short``, else ``many()``; always ``many()`` where threads share a row.
+
+        Short rows are processed several at a time, or stay in memory of the kernel: neither suits threads.
+        """
+        if self.f.threads > 1:
+            many()
+            return
+        with self.f.branch(short) as B:
+            few()
+            B.otherwise()
+            many()
+
     def groups(
         self, body: Callable[[Group], None], first: Value, end: Value, size: Value,
         shared: dict[int, Value] | None = None,
@@ -308,7 +327,7 @@ class Schedule:
             at, a, u = L.carry
             L.test(at < f.end)
             step, pending = f.i64(1), f.const(BOOL, True)
-            for tile in sizes:
+            for tile in sizes if lanes > 1 else ():  # without vectors, neighbours are those of other threads
                 size = f.i64(tile)
                 if tile >= FRONT:
                     left = f.select(whole - u < f.end - at, whole - u, f.end - at)

@@ -102,6 +102,9 @@ def by_columns(
     """
     t, n = part(dtype), len(ins)
     schedule = Schedule(f, operands, t, True, 1)
+    if schedule.lanes == 1:  # a thread for each row: no memory of a thread is as near as what neighbours read together
+        schedule.tiles(lambda row: body(row, (), False), ())
+        return
     step = TILE * schedule.lanes * t.bytes
     kept = [schedule.local(dtype, MOST // n * step, step) for _ in ins]
 
@@ -146,20 +149,23 @@ def softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: bool = 
     else:
         schedule = Schedule(f, operands, t, False, 1)
         size = schedule.n0 * t.bytes
-        with f.branch(size <= SHORT) as B:
-            schedule.rows(body)
-            B.otherwise()
-            with f.branch(size <= KEPT) as C:
-                online = Online(schedule, 1, working, stream, kept=True)
-                online.rows(f.begin, f.end, lambda top, total: [top, 1.0 / total], lambda _, e, factor: e * factor)
-                C.otherwise()
-                online = Online(schedule, 1, working, stream)
-                online.rows(
-                    f.begin,
-                    f.end,
-                    lambda top, total: [top, 1.0 / total],
-                    lambda known, v, _: decay(v - known[0]) * known[1],
-                )
+
+        def kept() -> None:
+            online = Online(schedule, 1, working, stream, kept=True)
+            online.rows(f.begin, f.end, lambda top, total: [top, 1.0 / total], lambda _, e, factor: e * factor)
+
+        def again() -> None:
+            online = Online(schedule, 1, working, stream)
+            online.rows(
+                f.begin,
+                f.end,
+                lambda top, total: [top, 1.0 / total],
+                lambda known, v, _: decay(v - known[0]) * known[1],
+            )
+
+        schedule.by_length(
+            size <= SHORT, lambda: schedule.rows(body), lambda: schedule.by_length(size <= KEPT, kept, again)
+        )
     if stream:
         f.fence()
 
@@ -193,12 +199,13 @@ def log_softmax(f: Function, dtypes: tuple[str, str], columns: bool, stream: boo
     else:
         schedule = Schedule(f, operands, t, False, 1)
         size = schedule.n0 * operands[1].bytes
-        with f.branch(size <= SHORT) as B:
-            schedule.groups(together, f.begin, f.end, size)
-            B.otherwise()
-            Online(schedule, 1, working, stream).rows(
+        schedule.by_length(
+            size <= SHORT,
+            lambda: schedule.groups(together, f.begin, f.end, size),
+            lambda: Online(schedule, 1, working, stream).rows(
                 f.begin, f.end, lambda top, total: [top, s.log(total)], lambda known, v, _: (v - known[0]) - known[1]
-            )
+            ),
+        )
     if stream:
         f.fence()
 
@@ -231,11 +238,12 @@ def _gradient(
             Stage(ins, lambda known, acc, *xs: step(acc, *xs), init, finish=lambda row, known, totals: totals),
             Stage([1, 2], lambda known, acc, g, y: ((), (result(g, y, known[0]),)), outs=[0]),
         ]
-        with f.branch(schedule.n0 * part(working).bytes <= SHORT) as B:
-            schedule.rows(body)
-            B.otherwise()
-            fresh = [1, 2] if stream else None
-            pipeline(schedule, stages, f.begin, f.end, fresh=fresh)
+        fresh = [1, 2] if stream else None
+        schedule.by_length(
+            schedule.n0 * part(working).bytes <= SHORT,
+            lambda: schedule.rows(body),
+            lambda: pipeline(schedule, stages, f.begin, f.end, fresh=fresh),
+        )
     if stream:
         f.fence()
 

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from . import ptxas
 from .program import ROOT, emulated
 
 
@@ -15,6 +16,25 @@ def test_names_memory_copies_and_streams():
         "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests/cuda/on_device.py")
     )
     assert re.search(r"^\.{15,} +\[100%\]$", out, re.MULTILINE), out  # none failed, none was skipped
+
+
+@pytest.mark.timeout(600)
+def test_counters_of_the_schedules(tmp_path):
+    """Sectors, bytes and conflicts of banks; NVIDIA's assembler takes each kernel and spills nothing."""
+    path = str(ROOT / "tests/cuda/schedules.py")
+    out = emulated(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", path, TAEDA_TARGET="lane",
+        TAEDA_CACHE=str(tmp_path),
+    )  # fmt: skip
+    assert re.search(r"^\.{25,} +\[100%\]$", out, re.MULTILINE), out  # none failed, none was skipped
+    assembler = ptxas.find()
+    if assembler is None:
+        pytest.skip("ptxas was not found: the counters hold, but NVIDIA's assembler saw no kernel")
+    texts = ptxas.kernels(tmp_path)
+    assert len(texts) > 15
+    for name, text in texts.items():
+        report = ptxas.assemble(assembler, text, "sm_80")
+        assert (report.refused, report.spilled) == ("", 0), name
 
 
 @pytest.mark.parametrize("model", ["mlp", "cnn", "GPT", "LSTM"])

@@ -1,0 +1,254 @@
+"""What the accesses of kernels cost, counted on the emulated device, and that their values are those of the CPU with one
+lane. ``test_cuda.py`` runs these in a process of their own."""
+
+import pytest
+
+import taeda
+from taeda import cuda
+
+from .emulator import driver
+
+pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="there is no CUDA device")
+
+
+def counted(f, *xs):
+    """The counters of the kernels that ``f`` runs on the device, whose result is the CPU's, bit for bit."""
+    there = [x.cuda() for x in xs]
+    driver().check("count")
+    made = f(*there)
+    driver().check("fast")
+    want = f(*xs)
+    assert made.dtype == want.dtype and made.cpu().equal(want)
+    return list(driver().counters.values())
+
+
+A, B = (taeda.randn(1 << 15, generator=taeda.Generator().manual_seed(i)) for i in range(2))
+SMALL = (A * 100).to(taeda.int8)
+
+# ---- elements --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("f, xs, together", [
+    (lambda a, b: a + b, (A, B), 4),
+    (lambda a, b: a + b, (A.half(), B.half()), 8),
+    (lambda a, b: a * b, (A.bfloat16(), B.bfloat16()), 8),
+    (lambda a, b: a - b, (A.double(), B.double()), 2),
+    (lambda a: a + a, (SMALL,), 16),
+    (lambda a: a * a, (taeda.complex(A, B),), 2),
+    (lambda a, b: a > b, (A, B), 4),
+    (lambda a: a.double(), (A,), 2),
+    (lambda a, b, c: taeda.where(a, b, c), (A > B, A, B), 4),
+    (lambda a: a.to(taeda.float8_e4m3fn).float(), (A,), 4),
+    (lambda a: (a * 3 + 1).sigmoid(), (A,), 4),
+    (lambda a, b: a.reshape(-1, 8, 32)[:, 1:] + b.reshape(-1, 8, 32)[:, :7], (A, B), 4),  # two dimensions
+])  # fmt: skip
+def test_dense_elements_are_moved_sixteen_bytes_at_a_time(f, xs, together):
+    made = f(*xs)
+    for counters in counted(f, *xs):
+        for way in ("load", "store"):
+            traffic = counters.of("global", way)
+            assert traffic.used >= 0.99 and traffic.bytes <= 1.01 * traffic.wanted
+            assert (
+                traffic.accesses % (made.numel() // together) == 0 and traffic.accesses <= 3 * made.numel() // together
+            )
+
+
+def test_no_byte_is_moved_twice():
+    (counters,) = counted(lambda a, b: a + b, A, B)
+    assert counters.of("global", "load").bytes == 2 * A.nbytes
+    assert counters.of("global", "store").bytes == A.nbytes
+    assert counters.instructions <= 12 * A.numel()  # 352256 / 32768 = 10.75, of one element for each thread 35
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 1000])
+def test_what_is_left_of_a_dimension_is_done_one_by_one(cut):
+    (counters,) = counted(lambda a, b: a - b, A[:-cut], B[:-cut])
+    whole, rest = divmod(A.numel() - cut, 4)
+    assert counters.of("global", "store").accesses == whole + rest and counters.of("global", "load").used > 0.99
+
+
+@pytest.mark.parametrize("start, together", [(1, 1), (2, 2), (4, 4)])
+def test_what_begins_anywhere_is_moved_by_what_it_is_aligned_to(start, together):
+    (counters,) = counted(lambda a, b: a[start:-4] + b[4 : A.numel() - start], A, B)
+    assert counters.of("global", "store").accesses == (A.numel() - start - 4) // together
+
+
+@pytest.mark.parametrize("f, xs", [
+    (lambda a, b: a.reshape(-1, 64) + b, (A, B[:64])),  # a row for all
+    (lambda a, b: a.reshape(-1, 64) + b, (A, B[:512].reshape(-1, 1))),  # a number for each row
+    (lambda a, b: a.reshape(4, 64, -1).transpose(0, 1) * b.reshape(64, 4, -1), (A, B)),
+])  # fmt: skip
+def test_broadcast_operands_keep_the_wide_accesses(f, xs):
+    (counters,) = counted(f, *xs)
+    assert counters.of("global", "store").accesses == A.numel() // 4
+    assert counters.of("global", "store").used == 1 and counters.of("global", "load").used > 0.9
+
+
+def test_rows_whose_width_is_odd_and_strided_operands_have_an_element_for_each_thread():
+    (counters,) = counted(lambda a, b: a[:32767].reshape(-1, 217) + b[:217], A, B)
+    assert counters.of("global", "store").accesses == 32767
+    (counters,) = counted(lambda a, b: a[::2] + b[1::2], A, B)
+    assert counters.of("global", "store").accesses == 16384 and counters.of("global", "store").used == 1
+
+
+def test_results_in_the_place_of_an_operand():
+    (counters,) = counted(lambda a, b: a.clone().add_(b), A, B)[-1:]
+    assert counters.of("global", "store").accesses == A.numel() // 4
+
+
+@pytest.mark.parametrize("step", [(1 << 31) - 8, (1 << 31) + 8])  # offsets of 31 bits, and of more
+def test_offsets_in_bytes_may_be_large(step):
+    """A view of much memory, of which little is touched."""
+    base = taeda.empty(step + 1, dtype=taeda.int8, device="cuda")
+    base[:1].fill_(3)
+    base[step:].fill_(5)
+    x = base[::step].reshape(2, 1).expand(2, 1 << 13)
+    assert (x + 1).cpu().equal(taeda.tensor([[4], [6]], dtype=taeda.int8).expand(2, 1 << 13))
+
+
+# ---- transposed copies -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("x", [
+    SMALL, A.half(), A, A.double(), taeda.complex(A, B).to(taeda.complex128)
+], ids=["1", "2", "4", "8", "16"])  # fmt: skip
+def test_transposed_copies_use_all_of_their_sectors_and_meet_at_no_bank(x):
+    (counters,) = counted(lambda x: x.reshape(128, 256).t().contiguous(), x)
+    for way in ("load", "store"):
+        assert counters.of("global", way).bytes == x.nbytes and counters.of("global", way).used == 1
+        shared = counters.of("shared", way)
+        assert shared.accesses == x.numel() and shared.conflicts == 0
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x[:30003].reshape(137, 219).t(),  # tiles that are not whole
+    lambda x: x[:30003].reshape(-1, 3, 137, 73).transpose(-1, -2),
+    lambda x: x.reshape(4, 8, 16, 64).permute(0, 3, 2, 1),
+    lambda x: x.reshape(2, 2, 4, 4, 8, 64).permute(3, 1, 5, 0, 4, 2),  # more than two outer dimensions
+    lambda x: x.reshape(64, 512)[1::2, 3:].t(),
+    lambda x: x.reshape(128, 256).flip(0).t(),
+    lambda x: x[:30003].reshape(-1, 3).t(),  # a few columns
+    lambda x: x[:30003].reshape(3, -1).t(),  # a few rows
+    lambda x: x.reshape(2, 2, -1).permute(2, 0, 1),
+    lambda x: x.reshape(-1, 2, 2).permute(1, 2, 0),
+    lambda x: x.reshape(2, 64, 2, 64, 2).permute(0, 2, 4, 1, 3),  # pixels of 2 x 2
+    lambda x: x[:24576].reshape(2, 4, 3, -1).permute(1, 0, 3, 2),
+])  # fmt: skip
+def test_transposed_copies_of_any_shape(f):
+    for x in (A, SMALL):
+        counted(lambda x: f(x).contiguous(), x)
+
+
+@pytest.mark.parametrize("f", [lambda x: x[:30003].reshape(-1, 3).t(), lambda x: x[:30003].reshape(3, -1).t()])
+def test_a_few_rows_or_columns_are_written_in_order(f):
+    (counters,) = counted(lambda x: f(x).contiguous(), A)
+    assert counters.of("global", "store").used > 0.99 and counters.of("local", "store").accesses == 0
+
+
+def test_large_transposed_copies():
+    """What the CPU stores past its caches has other units."""
+    x = taeda.arange(513 * 512).to(taeda.complex128).reshape(513, 512)
+    for counters in counted(lambda x: x.t().contiguous(), x):
+        assert counters.of("shared", "load").conflicts == 0 and counters.of("shared", "store").conflicts == 0
+
+
+def test_tiles_of_transposed_copies_are_without_races():
+    x = A[:3003].reshape(33, 91).cuda()
+    driver().check("full")
+    try:
+        assert x.t().contiguous().cpu().equal(A[:3003].reshape(33, 91).t()) and not driver().faults
+    finally:
+        driver().check("fast")
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+X, Y = A.reshape(32, 1024), B.reshape(32, 1024)
+F = taeda.nn.functional
+
+
+def grads(f):
+    """The gradient of the first argument of ``f``."""
+
+    def run(x, *more):
+        x = x.clone().requires_grad_()
+        y = f(x, *more)
+        y.backward(y.detach() + 1)
+        return x.grad
+
+    return run
+
+
+@pytest.mark.parametrize("f, x, passes, stored", [
+    (lambda x: x.sum(1), X, 1, 0),
+    (lambda x: x.mean(1), X.double(), 1, 0),
+    (lambda x: x.sum(1), X.half(), 1, 0),
+    (lambda x: x.reshape(8, 4, 16, 64)[:, :, ::2].sum((1, 2, 3)), X, 0.5, 0),  # rows of two dimensions
+    (lambda x: x.amax(1), X, 1, 0),
+    (lambda x: x.argmax(1), X, 1, 0),
+    (lambda x: x.prod(1), X.to(taeda.int8), 1, 0),
+    (lambda x: x.norm(dim=1), X, 1, 0),
+    (lambda x: x.var(1), X, 2, 0),
+    (lambda x: x.logsumexp(1), X, 2, 0),
+    (lambda x: x.softmax(1), X, 3, 1),
+    (lambda x: x.log_softmax(1), X.bfloat16(), 3, 1),
+    (lambda x: x.cumsum(1), X, 1, 1),
+    (lambda x: F.layer_norm(x, (1024,)), X, 2, 1),
+    (lambda x: F.rms_norm(x, (1024,)), X, 2, 1),
+    (lambda x: F.group_norm(x.reshape(4, 8, 1024), 2), X, 2, 1),
+    (lambda x: F.batch_norm(x.reshape(4, 8, 1024), None, None, training=True), X, 2, 1),
+])  # fmt: skip
+def test_rows_are_read_and_written_by_neighbouring_threads(f, x, passes, stored):
+    """``passes`` over the row that read it, and how often it is written."""
+    (counters,) = counted(f, x)
+    load, store = counters.of("global", "load"), counters.of("global", "store")
+    assert load.used > 0.98 and load.bytes <= 1.05 * passes * x.nbytes
+    assert not stored or store.used > 0.98
+    assert store.bytes <= 1.05 * stored * x.nbytes + 2048  # a sector for each number of a row
+    assert counters.of("local", "load").accesses == counters.of("local", "store").accesses == 0  # no memory of a thread
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 127, 129, 1000])
+def test_rows_of_any_length(n):
+    x, y = A[: 7 * n].reshape(7, n), B[: 7 * n].reshape(7, n)
+    for f in (
+        lambda x, y: taeda.stack([x.sum(1), x.amax(1), x.argmin(1).float(), x.logsumexp(1)]),
+        lambda x, y: x.softmax(1) + F.layer_norm(x, (n,), y[0], y[1]),
+        lambda x, y: x.cumsum(1) + x.cummax(1).values,
+    ):
+        counted(f, x, y)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, y: taeda.complex(x, y).sum(1),
+    lambda x, y: x[:, ::3].sum(1) + x.flip(1)[:, ::3].amax(1),
+    lambda x, y: x.double().std(1),
+    lambda x, y: (x > y).all(1),
+    grads(lambda x, y: x.softmax(1)),
+    grads(lambda x, y: F.layer_norm(x, (1024,), y[0])),
+    grads(lambda x, y: F.group_norm(x.reshape(4, 8, 1024), 2, y[0, :8])),
+    grads(lambda x, y: F.cross_entropy(x, y[:, 0].abs().long())),
+])  # fmt: skip
+def test_rows_of_other_kinds(f):
+    counted(f, X, Y)
+
+
+def test_the_threads_of_a_row_are_without_races():
+    x = X[:3].cuda()
+    driver().check("full")
+    try:
+        for f in (
+            lambda x: x.softmax(1),
+            grads(lambda x: F.group_norm(x.reshape(1, 3, 1024), 3)),
+            lambda x: F.batch_norm(x, x[0].clone(), x[1].clone(), training=True),
+        ):
+            assert f(x).cpu().equal(f(X[:3])) and not driver().faults
+    finally:
+        driver().check("fast")
+
+
+def test_columns_have_a_thread_each_and_no_memory_of_it():
+    for f in (lambda x: x.sum(0), lambda x: x.softmax(0), lambda x: x.var(0)):
+        for counters in counted(f, X):
+            assert counters.of("global", "load").used == counters.of("global", "store").used == 1
+            assert counters.of("local", "load").accesses == 0
