@@ -479,7 +479,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             a complex one for Python's numbers.
         device: where the result is. Default: that of :func:`set_default_device`.
         requires_grad: whether operations on the result are recorded for a backward pass.
-        pin_memory: False, as there is no device to pin memory for.
+        pin_memory: whether it is in memory from which the accelerator copies without waiting.
     Returns:
         A tensor with a dimension per level of nesting.
     Raises:
@@ -508,6 +508,8 @@ def copied(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
     if pin_memory is not False:
         expect_flag(pin_memory, "tensor", "pin_memory")
         refuse_to_pin(pin_memory)
+        if pin_memory:
+            return copied(data, dtype, device or "cpu").pin_memory().requires_grad_(requires_grad)
     if device is not None or defaults_elsewhere or modes_alive:
         made = made_there(tensor, (data,), device, dict(dtype=dtype, requires_grad=requires_grad or None))
         if made is not NotImplemented:

@@ -51,6 +51,41 @@ def test_tensors_go_there_and_back():
     assert nn.Linear(2, 2).cuda().weight.is_cuda and copy.deepcopy(a.cuda()).cpu().equal(a)
 
 
+def test_an_index_is_a_device():
+    first = taeda.device("cuda:0")
+    made = [
+        taeda.ones(2, device=0), taeda.arange(3, device=0), taeda.full((2,), 1.0, device=0), taeda.tensor([1.0], device=0),
+        taeda.zeros_like(taeda.ones(2), device=0), taeda.ones(2).new_zeros(2, device=0), taeda.randn(2, device=0),
+        taeda.ones(2).to(0), taeda.ones(2).to(device=0), taeda.ones(2).to(0, taeda.float16), taeda.ones(2).cuda(0),
+        taeda.ones(2).cuda(device=0), nn.Linear(2, 2, device=0).weight, nn.Linear(2, 2).to(0).weight,
+        nn.Linear(2, 2).cuda(0).weight, nn.Linear(2, 2, device="meta").to_empty(device=0).weight,
+    ]  # fmt: skip
+    assert all(t.device == first for t in made) and made[0].tolist() == [1.0, 1.0]
+    assert taeda.ones_like(made[0], device="cpu").is_cpu
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        taeda.ones(2, device=cuda.device_count())
+    with pytest.raises(TypeError, match="not bool"):
+        taeda.ones(2, device=True)
+
+
+def test_tensors_of_two_devices_are_named():
+    meta = taeda.ones(2, device="meta")
+    for move in (lambda: there(2).copy_(meta), lambda: meta.cuda(), lambda: meta.to(0), lambda: meta.cpu()):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+            move()
+    assert meta.copy_(there(2)) is meta
+    with pytest.raises(RuntimeError, match=r"add\(\): Expected all tensors to be on the same device.* cuda:0 and meta"):
+        there(2) + meta
+    if cuda.device_count() > 1:
+        other = taeda.full((3,), 2.0, device=1)
+        x = taeda.ones(3, device=0)
+        assert x.copy_(other).device.index == 0 and x.tolist() == [2.0, 2.0, 2.0] and other.to(0).equal(x)
+        x[0] = other[0] * 4
+        assert x.tolist() == [8.0, 2.0, 2.0]
+        with pytest.raises(RuntimeError, match=r"mul\(\): Expected all tensors to be on the same device"):
+            x * other
+
+
 def test_files_keep_the_device():
     file = io.BytesIO()
     taeda.save({"x": there()}, file)
@@ -154,6 +189,12 @@ def test_pinned_memory_is_copied_without_waiting():
     assert x.cpu().equal(a) and y.cpu().equal(a)
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         x.pin_memory()
+    for made in (taeda.ones(3, pin_memory=True), taeda.tensor([1.0], pin_memory=True), taeda.randn(3, pin_memory=True),
+                 taeda.empty_like(a, pin_memory=True), a.pin_memory("cuda"), a.pin_memory(device="cuda")):  # fmt: skip
+        assert made.is_pinned() and made.is_pinned(device="cuda") and made.cuda().cpu().equal(made)
+    assert taeda.ones(2, pin_memory=True, requires_grad=True).requires_grad
+    with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
+        taeda.ones(3, device="cuda", pin_memory=True)
     loader = taeda.utils.data.DataLoader([(a, 1), (a, 2)], batch_size=2, pin_memory=True)
     ((batch, labels),) = loader
     assert batch.is_pinned() and labels.is_pinned() and batch.cuda().cpu().equal(batch)
