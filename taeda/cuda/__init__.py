@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from .._core import NoCudaError, OutOfMemoryError
 from .._no_device import answering
 from . import _lacking, amp, nccl, nvtx
+from . import random as random
 from ._driver import CudaError
 from .devices import (
     _CudaDeviceProperties,
@@ -84,7 +85,6 @@ from .streams import (
 )  # fmt: skip
 
 has_half = True
-default_generators: tuple = ()
 
 _ANSWERS = """
     is_current_stream_capturing() = False: Whether a CUDA graph is being captured: False, there are none yet.
@@ -147,6 +147,8 @@ def __getattr__(name: str) -> Any:
     """``cuda.graphs`` is this module: its names are here."""
     if name == "graphs":
         return sys.modules[__name__]
+    if name == "default_generators":
+        return random.generators()
     if name == "_initialized":
         return is_initialized()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

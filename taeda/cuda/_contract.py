@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.devices import Contract, device_count, register_device, set_accelerator
+from .._core.random import draw_there
 from ..kernels.hosted import hosted
 from ..kernels.ir import Function
 from ..kernels.target import Target
@@ -261,6 +262,7 @@ def find() -> str | None:
         memory.events = Events()
         memory.plain = os.environ.get("TAEDA_CUDA_NO_CACHE") == "1"
     set_accelerator("cuda")
+    draw_there(range(number, number + len(made)))
     devices.extend(made)
     os.register_at_fork(after_in_child=_native.after_fork)
     atexit.register(_native.close)

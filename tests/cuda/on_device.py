@@ -3,6 +3,7 @@ its own, since a process has a device or has none."""
 
 import copy
 import io
+import pickle
 import threading
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import taeda
 from taeda import cuda, nn
+from taeda.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="there is no CUDA device")
 
@@ -120,6 +122,65 @@ def test_seeds_give_the_same_numbers_again():
     assert taeda.randn(5, device="cuda").equal(b)
     cuda.manual_seed(3)
     assert taeda.randn(5, device="cuda").equal(a)
+
+
+def philox(counter, key):
+    """Salmon et al. 2011, in Python's integers."""
+    c, k = list(counter), list(key)
+    for turn in range(10):
+        if turn:
+            k = [(k[0] + 0x9E3779B9) % 2**32, (k[1] + 0xBB67AE85) % 2**32]
+        p, q = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+        c = [q >> 32 ^ c[1] ^ k[0], q % 2**32, p >> 32 ^ c[3] ^ k[1], p % 2**32]
+    return c
+
+
+def test_numbers_are_drawn_by_counters():
+    assert philox([0] * 4, [0, 0]) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]  # as published
+    g = taeda.Generator("cuda").manual_seed(5 + (9 << 32))
+    for call in (0, 4):
+        assert g.get_offset() == call
+        drawn = taeda.rand(10, device="cuda", generator=g).tolist()
+        assert drawn == [(philox([i // 4, 0, call, 0], [5, 9])[i % 4] & 0xFFFFFF) / 2**24 for i in range(10)]
+    kept = nn.functional.dropout(taeda.ones(1000, device="cuda"), 0.3).ne(0).float().mean().item()
+    assert abs(kept - 0.7) < 0.1
+    x = taeda.randn(4000, device="cuda").cpu()
+    assert abs(x.mean()) < 0.1 and abs(x.std() - 1) < 0.1 and 0.64 < x.abs().lt(1).float().mean() < 0.73
+    with pytest.raises(RuntimeError, match="Expected a 'cuda:0' device type for generator but found 'cpu'"):
+        taeda.rand(2, device="cuda", generator=taeda.Generator())
+    with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'cuda:0'"):
+        taeda.rand(2, generator=g)
+
+
+def test_states_of_generators_are_kept_and_put_back():
+    draw = lambda: taeda.rand(5, device="cuda")  # noqa: E731
+    with taeda.random.fork_rng():
+        a = draw()
+    assert draw().equal(a)
+    assert cuda.get_rng_state().numel() == 16 and cuda.initial_seed() == cuda.default_generators[0].initial_seed()
+    taeda.manual_seed(11)
+    first = draw(), taeda.rand(2)
+    taeda.manual_seed(11)
+    assert draw().equal(first[0]) and taeda.rand(2).equal(first[1])
+    g = taeda.Generator("cuda").manual_seed(3)
+    other = pickle.loads(pickle.dumps(g))
+    assert taeda.randperm(9, device="cuda", generator=g).equal(taeda.randperm(9, device="cuda", generator=other))
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_checkpointed_function_drops_the_same_elements_again(reentrant):
+    def function(x):
+        return nn.functional.dropout(x * 2, 0.5) * x
+
+    results = []
+    for run in (function, lambda x: checkpoint(function, x, use_reentrant=reentrant)):
+        x = there(50).requires_grad_()
+        taeda.manual_seed(7)
+        y = run(x)
+        taeda.rand(3, device="cuda")
+        y.sum().backward()
+        results.append((y, x.grad))
+    assert all(a.equal(b) for a, b in zip(*results, strict=True))
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
