@@ -32,6 +32,7 @@ from .tensor cimport (
     check_device, copy_into, dtype, empty_tensor, has_mode, host_tensor, read_scalar, scalar_code, to_host, uploaded,
 )
 
+from .devices import REGISTERED
 from .tensor import (
     ALL_DTYPES, PYTHON_TYPES, current_mode, from_storage, install, is_another, is_grad_enabled, promote_types,
     refuse_to_pin,
@@ -412,6 +413,10 @@ cdef Tensor shared_array(object data):
         from .dlpack import from_dlpack
 
         return from_dlpack(data)
+    for contract in REGISTERED:
+        made = None if contract is None else contract.adopted(data)
+        if made is not None:
+            return made
     if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
         need_numpy()
         import numpy
@@ -532,7 +537,12 @@ def copied(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
             t = source.detach().to(dtype or source.dtype, copy=True)
     else:
         source = None if plain(data) else shared_array(data)
-        t = from_sequence(data, code) if source is None else cast(source, code)
+        if source is None:
+            t = from_sequence(data, code)
+        elif source.device_type:
+            t = source.to(device=device or source.device, dtype=dtype or source.dtype, copy=True)
+        else:
+            t = cast(source, code)
     if requires_grad:
         t.requires_grad = True
     return t
@@ -573,6 +583,8 @@ def as_tensor(data, dtype=None, device=None):
     t = None if plain(data) else shared_array(data)
     if t is None:
         return from_sequence(data, code)
+    if t.device_type:
+        return t.to(device=device or t.device, dtype=dtype or t.dtype)
     return t if code < 0 or code == t.code else cast(t, code)
 
 

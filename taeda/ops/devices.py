@@ -129,6 +129,9 @@ def make_there(function: Callable, args: Sequence, kwargs: dict) -> Any:
         return make_on_meta(function, args, {k: _moved(v, named, _is_on_device) for k, v in kwargs.items()})
     with at(number):
         if name in ("to", "cuda"):
+            if "device" in kwargs:  # a name at its position is for the body to read
+                rest = {k: v for k, v in kwargs.items() if k != "device"}
+                return function(args[0], DEVICES[number], *args[1:], **rest)
             return function(*args, **kwargs)
         made = function(*args, **{k: v for k, v in kwargs.items() if k != "device" and v is not None})
         return transfer(made, named)  # of what is like a tensor elsewhere, or is one

@@ -2,6 +2,7 @@
 its own, since a process has a device or has none."""
 
 import copy
+import importlib
 import io
 import pickle
 import threading
@@ -374,3 +375,93 @@ def test_amp_trains_on_the_device():
         scaler.update()
         losses.append(loss.item())
     assert losses[-1] < losses[0] and scaler.is_enabled()
+
+
+# ---- other libraries -------------------------------------------------------------------------------------------------
+
+
+class Other:
+    """An array of another library over the memory of a tensor."""
+
+    def __init__(self, t, by):
+        self.t, self.asked = t, []
+        if by == "interface":
+            self.__cuda_array_interface__ = t.__cuda_array_interface__ | {"version": 3, "stream": 1}
+        else:
+            self.__dlpack__ = lambda **how: (self.asked.append(how), t.__dlpack__(**how))[1]
+            self.__dlpack_device__ = t.__dlpack_device__
+
+
+def test_memory_is_shared_with_other_libraries():
+    x = taeda.arange(12.0, device="cuda").reshape(3, 4)
+    shown = x.t().__cuda_array_interface__
+    assert (shown["typestr"], shown["shape"], shown["strides"]) == ("<f4", (4, 3), (4, 16))
+    assert shown["data"] == (x.data_ptr(), False) and x.__cuda_array_interface__["strides"] is None
+    assert not hasattr(x.cpu(), "__cuda_array_interface__")
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.detach().requires_grad_().__cuda_array_interface__  # noqa: B018
+    for y in (taeda.as_tensor(Other(x.t(), "interface")), taeda.from_dlpack(Other(x.t(), "dlpack"))):
+        assert (y.data_ptr(), y.device, y.stride()) == (x.data_ptr(), x.device, (1, 4)) and y.equal(x.t())
+    copied = taeda.tensor(Other(x, "interface"), dtype=taeda.float64)
+    assert copied.is_cuda and copied.dtype == taeda.float64 and copied.tolist() == x.tolist()
+    assert taeda.as_tensor(Other(x, "interface"), device="cpu").tolist() == x.tolist()
+    assert x.__dlpack_device__() == (2, 0) and np.array_equal(np.from_dlpack(Other(x.cpu(), "dlpack")), x.cpu())
+    stream, other = cuda.Stream(), Other(x, "dlpack")
+    with cuda.stream(stream):
+        z = taeda.from_dlpack(other) + 1
+    assert other.asked[-1]["stream"] == stream.cuda_stream
+    stream.synchronize()
+    assert z.tolist() == (x + 1).tolist()
+    with pytest.raises(BufferError, match="stream 0"):
+        x.__dlpack__(stream=0)
+
+
+def test_all_names_are_there():
+    real = pytest.importorskip("torch").cuda
+    assert [n for n in real.__all__ if not hasattr(cuda, n)] == ["sparse"]
+    for module in ("amp", "comm", "graphs", "memory", "nccl", "nvtx", "profiler", "random", "streams", "tunable"):
+        names = getattr(importlib.import_module(f"torch.cuda.{module}"), "__all__", ())
+        ours = importlib.import_module(f"taeda.cuda.{module}")
+        lacking = {n for n in names if not hasattr(ours, n)}
+        assert lacking <= {"amp_definitely_not_available", "list_gpu_processes", "torch"}, module
+    for name in ("utilization", "temperature", "power_draw", "clock_rate", "memory_usage", "list_gpu_processes"):
+        with pytest.raises(ModuleNotFoundError, match="management library"):
+            getattr(cuda, name)()
+    for name in (
+        "cudart",
+        "current_solver_handle",
+        "graph_pool_handle",
+        "FloatStorage",
+        "GreenContext",
+        "use_mem_pool",
+    ):
+        with pytest.raises(NotImplementedError, match="not there yet"):
+            getattr(cuda, name)()
+    with pytest.raises(cuda.AcceleratorError):
+        cuda.check_error(700)
+    before = cuda.host_memory_stats()["allocated_bytes.current"]
+    pinned = taeda.ones(256, pin_memory=True)
+    assert cuda.host_memory_stats_as_nested_dict()["allocated_bytes"]["current"] == before + pinned.nbytes
+
+
+# ---- several GPUs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(cuda.device_count() < 2, reason="there is one GPU")
+def test_a_module_runs_on_two_gpus():
+    taeda.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)).cuda()
+    alone = copy.deepcopy(model)
+    both = nn.DataParallel(model)
+    x = there(8, 4)
+    y, z = both(x), taeda.cat([alone(part) for part in x.chunk(2)])
+    y.square().sum().backward()
+    z.square().sum().backward()
+    assert both.device_ids == list(range(cuda.device_count())) and y.device == x.device
+    taeda.testing.assert_close(y, z)
+    for p, q in zip(model.parameters(), alone.parameters(), strict=True):
+        taeda.testing.assert_close(p.grad, q.grad)
+    assert model[1].num_batches_tracked == 1
+    parts = cuda.comm.scatter(x, [0, 1])
+    assert [t.device.index for t in parts] == [0, 1] and cuda.comm.gather(parts).equal(x)
+    assert cuda.comm.reduce_add(cuda.comm.broadcast(x, [0, 1])).equal(x + x)
