@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from . import _core
 from ._core.callbacks import callbacks
-from ._core.random import Generator, default_generator
+from ._core.random import GENERATORS, Generator, all_states, default_generator, seed_all, set_all_states
 
 __all__ = [
     "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
@@ -37,8 +37,8 @@ def _ordered(function: Callable[P, R]) -> Callable[P, R]:
 
 @_ordered
 def manual_seed(seed: int) -> Generator:
-    """Seeds the global generator: equal seeds and equal calls give equal numbers, also as PyTorch on the CPU, whatever
-    the number of threads.
+    """Seeds the global generator, and those of all devices: equal seeds and equal calls give equal numbers, on the CPU
+    those of PyTorch, whatever the number of threads.
 
     Args:
         seed: an int in [-2**63, 2**64); a negative one counts down from 2**64.
@@ -53,7 +53,8 @@ def manual_seed(seed: int) -> Generator:
         >>> taeda.equal(first, taeda.rand(3))
         True
     """
-    return default_generator.manual_seed(seed)
+    seed_all(seed)
+    return default_generator
 
 
 @_ordered
@@ -67,7 +68,9 @@ def seed() -> int:
         >>> seed == taeda.initial_seed()
         True
     """
-    return default_generator.seed()
+    found = default_generator.seed()
+    seed_all(found)
+    return found
 
 
 def initial_seed() -> int:
@@ -121,10 +124,10 @@ def set_rng_state(new_state: Any) -> None:
 def fork_rng(
     devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "cpu", **names: str
 ) -> Iterator[None]:
-    """Within the block random numbers may be drawn at will: after it the global generator goes on as before.
+    """Within the block random numbers may be drawn at will: after it the global generators go on as before.
 
     Args:
-        devices: accepted; the generator of the CPU is always kept.
+        devices: indices or names of the devices whose generators are kept beside the CPU's. Default: all.
         enabled: if false, do nothing.
         device_type: accepted.
         names: how PyTorch's messages name the caller and its arguments; accepted.
@@ -138,8 +141,11 @@ def fork_rng(
     if not enabled:
         yield
         return
-    state = default_generator.state_bytes()
+    states = all_states()
+    if devices is not None and GENERATORS:
+        kept = {Generator(d).device for d in devices}
+        states = {n: state for n, state in states.items() if not n or GENERATORS[n].device in kept}
     try:
         yield
     finally:
-        default_generator.set_state_bytes(state)
+        set_all_states(states)

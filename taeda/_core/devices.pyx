@@ -149,6 +149,7 @@ class Contract:
 
     number = index = -1
     current = 0     # the index of the current device of this type
+    dlpack_type = None   # as DLPack numbers types of devices, where other libraries reach the memory
     keeps_tiles = True   # whether a piece of work has a stack of 100 KB, as attention by tiles needs
 
     def target(self):
@@ -188,6 +189,17 @@ class Contract:
     def record_stream(self, tensor, stream):
         """A tensor is used on another stream: its memory is not given out before the work there has ended."""
         raise NotImplementedError(f"device {DEVICES[self.number]} has no streams")
+
+    def show_to(self, stream):
+        """Let the work of another library on a stream, a number, wait for what the current one has now. None: all."""
+
+    def stream_number(self):
+        """The current stream, as a number for other libraries."""
+        return None
+
+    def adopted(self, data):
+        """Another library's array on this device as a tensor over the same memory; None: it is none."""
+        return None
 
     def without_waiting(self):
         """A context manager: copies from and to pinned memory may end later."""

@@ -10,9 +10,12 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from .memory cimport export_of, foreign_storage, show
-from .tensor cimport ITEMSIZE, Tensor, elements_of, check_device, is_conjugate_view
+from .tensor cimport ITEMSIZE, Tensor, is_conjugate_view
 
+from .devices import REGISTERED
+from .memory import device_storage
 from .tensor import ALL_DTYPES, from_storage, install
+from .tensor import device as make_device
 
 
 cdef struct DLDevice:
@@ -93,8 +96,8 @@ cdef object describe(Tensor t, DLTensor* d):
     """Fill in ``d``; what keeps the memory for it."""
     cdef int i
     show(t.storage)
-    d.data = elements_of(t)
-    d.device.kind, d.device.index = DL_CPU, 0
+    d.data = <void*><size_t>t.data_ptr()
+    d.device.kind, d.device.index = place_of(t.device_type) or (DL_CPU, 0)
     d.ndim = t.nd
     d.dtype.kind, d.dtype.bits = DL_TYPES[t.code]
     d.dtype.lanes = 1
@@ -109,6 +112,20 @@ cdef object describe(Tensor t, DLTensor* d):
     return export_of(t.storage, False)
 
 
+cdef object place_of(int number):
+    """DLPack's type and index of a device; None: other libraries do not reach it, or it is the CPU."""
+    contract = REGISTERED[number]
+    return None if contract is None or contract.dlpack_type is None else (contract.dlpack_type, contract.index)
+
+
+cdef object contract_of(int kind, int index):
+    """What the device of DLPack's type and index does; None: there is none."""
+    for contract in REGISTERED:
+        if contract is not None and (contract.dlpack_type, contract.index) == (kind, index):
+            return contract
+    return None
+
+
 cdef int need_pair(str name, value) except -1:
     """Refuse what is neither None nor two numbers (a device's type may be an enumeration's member)."""
     if value is not None and not (isinstance(value, tuple) and len(value) == 2
@@ -121,9 +138,10 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """A DLPack capsule over the same memory (array API standard 2024.12).
 
     Args:
-        stream: the CPU has none: None, or -1, which asks for no synchronization.
+        stream: the consumer's, as a number: its work then waits for the tensor. -1 asks for no synchronization. The CPU
+            has none: None, or -1.
         max_version: the newest version that the consumer understands.
-        dl_device: where the consumer wants it; only the CPU, ``(1, 0)``.
+        dl_device: where the consumer wants it: where it is, or the CPU, ``(1, 0)``.
         copy: True copies first.
     Raises:
         BufferError: the tensor requires a gradient, or it is wanted elsewhere.
@@ -135,17 +153,22 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     cdef DLManagedTensorVersioned* v
     if t.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    where = place_of(t.device_type) if t.device_type else None
     if stream is not None and stream != -1:
         if type(stream) is not int:
             raise TypeError(f"__dlpack__: stream must be ``int`` or ``none``, got {type(stream).__name__}")
-        raise AssertionError(f"__dlpack__: stream should be None on cpu, got {stream}")
+        if where is None:
+            raise AssertionError(f"__dlpack__: stream should be None on cpu, got {stream}")
     need_pair("dl_device", dl_device)
     need_pair("max_version", max_version)
     if is_conjugate_view(t) and not copy:
         raise BufferError("Can't export tensors with the conjugate bit set, use tensor.resolve_conj()"
                           if t.is_conj() else
                           "Can't export tensors with the negative bit set, use tensor.resolve_neg()")
-    if t.device_type:
+    if where is not None and (dl_device is None or tuple(dl_device) == where):
+        if stream != -1:
+            REGISTERED[t.device_type].show_to(stream)
+    elif t.device_type:
         if dl_device is None or tuple(dl_device) != (DL_CPU, 0) or copy is False:
             raise BufferError(f"__dlpack__: the tensor is on {t.device}, whose memory other libraries do not reach; "
                               "copy it with .cpu(), or ask for dl_device=(1, 0)")
@@ -176,8 +199,11 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 
 def dlpack_device(self):
-    """``(1, 0)`` for the CPU, as DLPack numbers devices; another device is an extension, ``(12, its index)``."""
-    return (DL_CPU, 0) if self.is_cpu else (DL_EXTENSION, self.device.index or 0)
+    """``(1, 0)`` for the CPU, ``(2, index)`` for a GPU, as DLPack numbers devices; another device is an extension,
+    ``(12, its index)``."""
+    if self.is_cpu:
+        return DL_CPU, 0
+    return place_of((<Tensor>self).device_type) or (DL_EXTENSION, self.device.index or 0)
 
 
 cdef class Borrowed:
@@ -197,7 +223,8 @@ cdef object adopt(DLTensor* d, Borrowed owner):
     cdef int64_t low = 0, high = 0, expected = 1
     cdef bint empty = False
     cdef int i, code
-    if d.device.kind != DL_CPU:
+    contract = None if d.device.kind == DL_CPU else contract_of(d.device.kind, d.device.index)
+    if d.device.kind != DL_CPU and contract is None:
         raise BufferError(f"from_dlpack: expected a tensor on the CPU (device type 1), got device type {d.device.kind}")
     kind = (d.dtype.kind, d.dtype.bits)
     if d.dtype.lanes != 1 or kind not in DL_TYPES:
@@ -218,7 +245,11 @@ cdef object adopt(DLTensor* d, Borrowed owner):
                 high += strides[i] * (sizes[i] - 1)
     cdef int64_t item = ITEMSIZE[code]
     cdef char* base = <char*>d.data + d.byte_offset + low * item
-    storage = foreign_storage(base, 0 if empty else (high - low + 1) * item, owner)
+    cdef int64_t nbytes = 0 if empty else (high - low + 1) * item
+    if contract is None:
+        storage = foreign_storage(base, nbytes, owner)
+    else:
+        storage = device_storage(contract.number, <size_t>base, nbytes, owner)
     return from_storage(storage, ALL_DTYPES[code], tuple(sizes), tuple(strides), -low)
 
 
@@ -242,7 +273,8 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     """
     cdef Borrowed owner = Borrowed.__new__(Borrowed)
     if device is not None:
-        check_device(device)
+        made = from_dlpack(ext_tensor, copy=copy)
+        return made if made.device == make_device(device) else made.to(device)
     if isinstance(ext_tensor, Tensor):
         if ext_tensor.is_meta:
             raise ValueError("from_dlpack: DLPack knows of no device meta")
@@ -251,9 +283,14 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     if hasattr(ext_tensor, "__dlpack__"):
         try:
             wanted = {} if copy is None else {"copy": copy}
+            kind, index = ext_tensor.__dlpack_device__() if hasattr(ext_tensor, "__dlpack_device__") else (DL_CPU, 0)
+            contract = contract_of(int(kind), index)
+            if contract is not None:
+                wanted["stream"] = contract.stream_number()
             capsule = ext_tensor.__dlpack__(max_version=(1, 0), **wanted)
         except TypeError:  # a producer from before version 1.0, which knows of no copies
-            made = from_dlpack(ext_tensor.__dlpack__(), device=device)
+            wanted.pop("copy", None)
+            made = from_dlpack(ext_tensor.__dlpack__(**wanted))
             return made.clone() if copy else made
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         owner.versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")

@@ -32,6 +32,7 @@ from .tensor cimport (
     check_device, copy_into, dtype, empty_tensor, has_mode, host_tensor, read_scalar, scalar_code, to_host, uploaded,
 )
 
+from .devices import REGISTERED
 from .tensor import (
     ALL_DTYPES, PYTHON_TYPES, current_mode, from_storage, install, is_another, is_grad_enabled, promote_types,
     refuse_to_pin,
@@ -412,6 +413,10 @@ cdef Tensor shared_array(object data):
         from .dlpack import from_dlpack
 
         return from_dlpack(data)
+    for contract in REGISTERED:
+        made = None if contract is None else contract.adopted(data)
+        if made is not None:
+            return made
     if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
         need_numpy()
         import numpy
@@ -481,7 +486,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             a complex one for Python's numbers.
         device: where the result is. Default: that of :func:`set_default_device`.
         requires_grad: whether operations on the result are recorded for a backward pass.
-        pin_memory: False, as there is no device to pin memory for.
+        pin_memory: whether it is in memory from which the accelerator copies without waiting.
     Returns:
         A tensor with a dimension per level of nesting.
     Raises:
@@ -510,6 +515,8 @@ def copied(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
     if pin_memory is not False:
         expect_flag(pin_memory, "tensor", "pin_memory")
         refuse_to_pin(pin_memory)
+        if pin_memory:
+            return copied(data, dtype, device or "cpu").pin_memory().requires_grad_(requires_grad)
     if device is not None or defaults_elsewhere or modes_alive:
         made = made_there(tensor, (data,), device, dict(dtype=dtype, requires_grad=requires_grad or None))
         if made is not NotImplemented:
@@ -532,7 +539,12 @@ def copied(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
             t = source.detach().to(dtype or source.dtype, copy=True)
     else:
         source = None if plain(data) else shared_array(data)
-        t = from_sequence(data, code) if source is None else cast(source, code)
+        if source is None:
+            t = from_sequence(data, code)
+        elif source.device_type:
+            t = source.to(device=device or source.device, dtype=dtype or source.dtype, copy=True)
+        else:
+            t = cast(source, code)
     if requires_grad:
         t.requires_grad = True
     return t
@@ -573,6 +585,8 @@ def as_tensor(data, dtype=None, device=None):
     t = None if plain(data) else shared_array(data)
     if t is None:
         return from_sequence(data, code)
+    if t.device_type:
+        return t.to(device=device or t.device, dtype=dtype or t.dtype)
     return t if code < 0 or code == t.code else cast(t, code)
 
 

@@ -110,10 +110,20 @@ cdef int unusual(PyObject** args, Py_ssize_t n, PyObject* kwnames) except -1:
                 found = max(found, unusual_kind(x, 2))
             elif PyTuple_GET_ITEM(<object>kwnames, i - n) == <PyObject*>DEVICE and names_another(x):
                 found = max(found, NAMES_DEVICE)
+        elif i >= n and names_place(PyTuple_GET_ITEM(<object>kwnames, i - n), args[i]):
+            found = max(found, NAMES_DEVICE)
     return found
 
 
 DEVICE = __import__("sys").intern("device")
+PIN_MEMORY = __import__("sys").intern("pin_memory")
+
+
+cdef inline bint names_place(PyObject* name, PyObject* x) except -1:
+    """Whether a keyword argument is the index of another device, or asks for pinned memory."""
+    if name == <PyObject*>DEVICE:
+        return PyLong_CheckExact(<object>x) and names_another(<object>x)
+    return name == <PyObject*>PIN_MEMORY and <object>x is True
 
 
 cdef bint names_another(object x) except -1:
@@ -179,7 +189,7 @@ cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* 
 
 cdef struct Found:
     int number       # of the device of the tensors that are on one
-    bint others      # whether there are tensors on the CPU beside them
+    bint others      # whether there are tensors elsewhere beside them
 
 
 cdef int look_for_devices(Found* found, PyObject** args, Py_ssize_t n, int depth) except -1:
@@ -191,30 +201,28 @@ cdef int look_for_devices(Found* found, PyObject** args, Py_ssize_t n, int depth
         if isinstance(x, Tensor):
             if (<Tensor>x).device_type == CPU_NUMBER:
                 found.others = True
-            elif found.number and found.number != (<Tensor>x).device_type:
-                refuse_two_devices(found.number, (<Tensor>x).device_type)
-            else:
+            elif not found.number:
                 found.number = (<Tensor>x).device_type
+            elif found.number != (<Tensor>x).device_type:
+                found.others = True
         elif depth and (PyTuple_Check(x) or PyList_Check(x)):
             look_for_devices(found, PySequence_Fast_ITEMS(x), len(x), depth - 1)
     return 0
 
 
-cdef int refuse_two_devices(int one, int other) except -1:
-    raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {DEVICES[one]} "
-                       f"and {DEVICES[other]}! Move one of them with .to()")
-
-
 cdef bint asks_for_another(PyObject** values, object names, int number) except -1:
-    """Whether a keyword argument names another device than that of the tensors."""
+    """Whether a keyword argument names another device than that of the tensors, or asks for pinned memory."""
     cdef Py_ssize_t i
     cdef int asked
     for i in range(PyTuple_GET_SIZE(names)):
         if PyTuple_GET_ITEM(names, i) == <PyObject*>DEVICE and values[i] != <PyObject*>None:
             x = <object>values[i]
-            if isinstance(x, device) or type(x) is str:
+            if isinstance(x, device) or type(x) is str or type(x) is int:
                 asked = number_named(x)
-                return asked >= 0 and asked != number
+                if asked >= 0 and asked != number:
+                    return True
+        elif PyTuple_GET_ITEM(names, i) == <PyObject*>PIN_MEMORY and <object>values[i] is True:
+            return True
     return False
 
 

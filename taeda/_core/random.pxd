@@ -9,6 +9,8 @@ cdef extern from "pythread.h" nogil:
 
 cdef class Generator:
     cdef str device_name
+    cdef readonly bint by_counter   # numbers are made where they are used, from the seed and `calls`: a device's
+    cdef uint64_t calls             # so far, times 4
     cdef uint32_t state[624]
     cdef int64_t position       # next word of the state; 624 when it is used up
     cdef bint fresh             # seeded, and nothing drawn yet
@@ -29,8 +31,12 @@ cdef uint64_t next64(Generator g) noexcept nogil
 cdef double next_unit(Generator g) noexcept nogil
 # A standard normal number in float64; the second of a pair waits in the generator.
 cdef double next_normal(Generator g) noexcept nogil
-# The generator that an op was given, or the default one.
+# The generator that an op was given, or the default one of this thread's place.
 cdef Generator which(object generator)
+# One that draws word after word: `g`, or for a device's generator a new one for this call.
+cdef Generator stream_of(Generator g)
+# `n` units of `fn` of `kernels/philox.py` for `key`, by a launch in this thread's place.
+cdef int draw_by_counter(Generator g, str fn, tuple key, char** ptr, int nptr, int64_t n, int64_t a, int64_t b) except -1
 # `count` untempered words, in `buffer`, which has room for BLOCKS more, or elsewhere: where they begin.
 cdef uint32_t* make_raw(Generator g, uint32_t* buffer, int64_t count) noexcept nogil
 

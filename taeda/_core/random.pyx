@@ -12,15 +12,16 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from .devices cimport (
-    CPU_NUMBER, FROM_HOST, META_NUMBER, devices, elsewhere, end_call, here, number_of, swap_place,
+    CPU_NUMBER, FROM_HOST, META_NUMBER, count_elsewhere, devices, elsewhere, end_call, here, number_of, swap_place,
 )
 from .jumps cimport Jump, jump_over
 from .memory cimport allocate, release
-from .planners cimport build, known, new_owner
+from .planners cimport build, known, new_owner, of_arguments
 from .pool cimport kernel_t, launch, parallel_for
 from .recorder cimport Recorder, is_observing, note_launch, refuse_recording, resume, suspend
 from .tensor cimport F64, ITEMSIZE, U8, Tensor, address_of, empty_tensor
 
+from .devices import DEVICES
 from .pool import get_num_threads
 from .tensor import DTYPE_NAMES, device
 
@@ -183,10 +184,10 @@ cdef void leave(Generator g) noexcept nogil:
 @cython.binding(False)
 cdef class Generator:
     """A source of random numbers with its own state: the Mersenne Twister MT19937 (Matsumoto and Nishimura 1998), as
-    PyTorch has it on the CPU.
+    PyTorch has it on the CPU; Philox 4x32-10 (Salmon et al. 2011) on a GPU.
 
     Args:
-        device: what ``device`` then says. The numbers are the same for all.
+        device: where its numbers are used.
     Examples:
         >>> a, b = taeda.Generator().manual_seed(7), taeda.Generator().manual_seed(7)
         >>> taeda.equal(taeda.rand(3, generator=a), taeda.rand(3, generator=b))
@@ -198,10 +199,8 @@ cdef class Generator:
         if self.guard == NULL:
             raise MemoryError()
         self.forks = forks
-        name = "cpu" if device is None else str(device)
-        if number_of(name.partition(":")[0], None) in (-1, META_NUMBER):
-            raise RuntimeError(f"Generator: expected device 'cpu', got {name!r}")
-        self.device_name = name if name[:3] != "cpu" else "cpu"
+        self.device_name = "cpu" if device is None else name_of_device(device)
+        self.by_counter = self.device_name in COUNTING
         reseed(self, DEFAULT_SEED)
 
     def __dealloc__(self):
@@ -222,6 +221,7 @@ cdef class Generator:
             raise ValueError(f"manual_seed: expected a seed in [-2**63, 2**64), got {seed}")
         enter(self)
         reseed(self, <uint64_t>(seed & 0xFFFFFFFFFFFFFFFF))
+        self.calls = 0
         leave(self)
         return self
 
@@ -239,13 +239,36 @@ cdef class Generator:
 
     @property
     def device(self):
-        """The device whose numbers it makes. The CPU draws them for all."""
+        """The device on which its numbers are used."""
         return device(self.device_name)
 
+    def get_offset(self):
+        """How far a GPU's generator has come: four for each call that drew from it.
+
+        Raises:
+            RuntimeError: it is the CPU's.
+        """
+        expect_counter(self, "get_offset")
+        return self.calls
+
+    def set_offset(self, offset):
+        """Continue a GPU's generator from :meth:`get_offset`.
+
+        Args:
+            offset: a multiple of 4.
+        """
+        expect_counter(self, "set_offset")
+        if offset < 0 or offset % 4:
+            raise RuntimeError(f"set_offset: offset must be a multiple of 4, got {offset}")
+        self.calls = offset
+        return self
+
     def state_bytes(self):
-        """The state as PyTorch lays it out: 5056 bytes."""
+        """The state as PyTorch lays it out: 5056 bytes; for a GPU 16, the seed and the offset."""
         cdef Saved saved
         cdef int i
+        if self.by_counter:
+            return self.seeded_with.to_bytes(8, "little") + self.calls.to_bytes(8, "little")
         memset(&saved, 0, sizeof(Saved))
         enter(self)
         saved.seed = self.seeded_with
@@ -267,6 +290,12 @@ cdef class Generator:
         """Continue from a state that :meth:`state_bytes` or PyTorch gave."""
         cdef Saved saved
         cdef int i
+        if self.by_counter:
+            if len(data) != 16:
+                raise RuntimeError(f"set_state: expected a state of 16 bytes, got {len(data)}")
+            self.manual_seed(int.from_bytes(data[:8], "little"))
+            self.calls = int.from_bytes(data[8:], "little")
+            return
         if PyBytes_GET_SIZE(data) != sizeof(Saved):
             raise RuntimeError(f"set_state: expected a state of {sizeof(Saved)} bytes, got {PyBytes_GET_SIZE(data)}")
         memcpy(&saved, PyBytes_AS_STRING(data), sizeof(Saved))
@@ -286,7 +315,8 @@ cdef class Generator:
         leave(self)
 
     def get_state(self):
-        """The state as a uint8 tensor of 5056 elements, which PyTorch's ``set_state`` takes too."""
+        """The state as a uint8 tensor on the CPU of 5056 elements, which PyTorch's ``set_state`` takes too; of 16 for a
+        GPU."""
         cdef bytes data = self.state_bytes()
         cdef int64_t n = len(data)
         cdef Tensor t = empty_tensor(U8, 1, &n)
@@ -305,44 +335,99 @@ cdef class Generator:
 
     def clone_state(self):
         """A new generator in the same state."""
-        made = Generator()
-        made.set_state_bytes(self.state_bytes())
-        return made
+        return _restore(self.state_bytes(), self.device_name)
 
     def __reduce__(self):
-        return _restore, (self.state_bytes(),)
+        return _restore, (self.state_bytes(), self.device_name)
 
     def __deepcopy__(self, memo):
         return self.clone_state()
 
     def __repr__(self):
-        return f"<taeda.Generator device='cpu' seed={self.seeded_with}>"
+        return f"<taeda.Generator device='{self.device_name}' seed={self.seeded_with}>"
 
     def random(self):
         """The next word of the stream, 32 bits."""
-        enter(self)
-        word = next32(self)
-        leave(self)
+        cdef Generator g = stream_of(self)
+        enter(g)
+        word = next32(g)
+        leave(g)
         return word
 
     def random64(self):
         """The next two words as one number of 64 bits."""
-        enter(self)
-        word = next64(self)
-        leave(self)
+        cdef Generator g = stream_of(self)
+        enter(g)
+        word = next64(g)
+        leave(g)
         return word
 
 
-def _restore(state):
-    made = Generator()
+def _restore(state, device="cpu"):
+    made = Generator(device)
     made.set_state_bytes(state)
     return made
+
+
+cdef set COUNTING = set()     # names of devices that draw for themselves, with their index
+
+
+cdef str name_of_device(given):
+    """The name of a device for a generator, with its index where it has one."""
+    cdef object d = given if isinstance(given, device) else device(given)
+    cdef int number = number_of(d.type, d.index)
+    if number in (-1, META_NUMBER):
+        raise RuntimeError(f"Generator: expected device 'cpu' or an accelerator that there is, got '{given}'")
+    return DEVICES[number] if DEVICES[number] in COUNTING else str(given) if number else "cpu"
+
+
+cdef int expect_counter(Generator g, str name) except -1:
+    if not g.by_counter:
+        raise RuntimeError(f"Generator.{name}: generators of the CPU have no offset")
+    return 0
 
 
 DEFAULT_SEED = 67280421310721
 default_generator = Generator()
 default_generator.seed()  # a program that sets no seed draws other numbers each time, as in PyTorch
 cdef Generator _default = default_generator
+#: The default generators of the devices that draw for themselves, by the number of the device.
+GENERATORS = {}
+cdef Generator stand_in = None    # on the CPU, for tests
+
+
+def draw_there(numbers):
+    """Let the devices of those numbers draw for themselves; each gets a generator, seeded as the CPU's was."""
+    for number in numbers:
+        COUNTING.add(DEVICES[number])
+        GENERATORS[number] = Generator(DEVICES[number]).manual_seed(_default.seeded_with)
+
+
+def draw_as_on(generator):
+    """Draw on the CPU as a device does, from a generator of one, or with None no longer: so a test can compare the two.
+
+    Kernels must have one lane (``TAEDA_TARGET=lane``).
+    """
+    global stand_in
+    count_elsewhere((generator is not None) - (stand_in is not None))
+    stand_in = generator
+
+
+def seed_all(seed):
+    """Seed the default generators of all devices."""
+    for g in (_default, *GENERATORS.values()):
+        g.manual_seed(seed)
+
+
+def all_states():
+    """The states of the default generators of all devices; :func:`set_all_states` puts them back."""
+    return {number: g.state_bytes() for number, g in ((0, _default), *GENERATORS.items())}
+
+
+def set_all_states(dict states):
+    """Continue the default generators from :func:`all_states`."""
+    for number, state in states.items():
+        (GENERATORS[number] if number else _default).set_state_bytes(state)
 
 
 # ---- parts of the stream, side by side -------------------------------------------------------------------------------
@@ -437,10 +522,46 @@ cdef int run_parts(Generator g, Part* p, int64_t least) except -1:
 
 cdef Generator which(object generator):
     if generator is None:
-        return _default
+        return _default if not elsewhere else default_here()
     if not isinstance(generator, Generator):
         raise TypeError(f"generator: expected a taeda.Generator, got {type(generator).__name__}")
-    return <Generator>generator
+    cdef Generator g = generator
+    if g.by_counter or elsewhere and here() in GENERATORS:
+        wanted = DEVICES[here()] if here() != META_NUMBER else g.device_name
+        if wanted != g.device_name and stand_in is None:
+            raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{g.device_name}'")
+    return g
+
+
+cdef Generator default_here():
+    """The default generator of this thread's place."""
+    if here() == CPU_NUMBER and stand_in is not None:
+        return stand_in
+    return GENERATORS.get(here(), _default)
+
+
+cdef Generator stream_of(Generator g):
+    cdef Generator made
+    if not g.by_counter:
+        return g
+    enter(g)
+    made = Generator()
+    reseed(made, g.seeded_with ^ g.calls * <uint64_t>0x9E3779B97F4A7C15u)
+    g.calls += 4
+    leave(g)
+    return made
+
+
+cdef int draw_by_counter(Generator g, str fn, tuple key, char** ptr, int nptr, int64_t n, int64_t a, int64_t b) except -1:
+    cdef int64_t* arg = [a, b, <int64_t>g.seeded_with, <int64_t>g.calls]
+    cdef kernel_t made = of_arguments("philox." + fn, key)
+    if n <= 0:
+        return 0
+    enter(g)
+    g.calls += 4
+    leave(g)
+    launch(made, ptr, nptr, arg, 4, n, 1 << 14, False)
+    return 0
 
 
 def _after_fork():
@@ -628,7 +749,7 @@ cdef enum:
     DRAW_MEMORY, DRAW_PAIRS, DRAW_ORDER
 
 
-cdef int draw_there(Generator g, int what, char* out, int64_t nbytes, const int64_t* numbers) except -1:
+cdef int draw_for(Generator g, int what, char* out, int64_t nbytes, const int64_t* numbers) except -1:
     """Draw on the host for memory of a device: the same numbers as on the CPU."""
     cdef int number = swap_place(CPU_NUMBER)
     cdef char* room = <char*>allocate(nbytes)
@@ -659,8 +780,12 @@ cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t
     cdef int64_t elements = ELEMENTS[distribution], itemsize = ITEMSIZE[code], room = 0
     cdef int64_t least = LIGHT if distribution <= BERNOULLI else HEAVY
     cdef int64_t* planned = [distribution, code, n, a, b]
+    if g.by_counter:
+        if code >= <int>len(DTYPE_NAMES):
+            find(distribution, code)  # says what is wrong
+        return draw_by_counter(g, "fill", (NAMES[distribution], DTYPE_NAMES[code]), &out, 1, n, a, b)
     if elsewhere and here() > META_NUMBER and n > 0:
-        return draw_there(g, DRAW_MEMORY, out, n * itemsize, planned)
+        return draw_for(g, DRAW_MEMORY, out, n * itemsize, planned)
     fn = find(distribution, code)
     if n <= 0 or is_draw_planned(g, draw_memory, &out, 1, planned, 5):
         return 0
@@ -695,8 +820,11 @@ cdef int fill_pairs(Generator g, int code, char* out, int64_t n, double mean, do
     cdef kernel_t fn = NULL
     cdef uint32_t* buffer = NULL
     cdef int64_t* planned = [code, n, (<int64_t*>&mean)[0], (<int64_t*>&std)[0], exponent]
+    if g.by_counter:
+        return draw_by_counter(g, "fill", ("log_normal" if exponent else "normal", DTYPE_NAMES[code]), &out, 1, n,
+                               planned[2], planned[3])
     if elsewhere and here() > META_NUMBER:
-        return draw_there(g, DRAW_PAIRS, out, n * ITEMSIZE[code], planned)
+        return draw_for(g, DRAW_PAIRS, out, n * ITEMSIZE[code], planned)
     if is_draw_planned(g, draw_pairs, &out, 1, planned, 5):
         return 0
     if n > 32:
@@ -721,8 +849,9 @@ cdef int shuffle(Generator g, int64_t* out, int64_t n) except -1:
     cdef uint32_t* words
     cdef uint32_t t
     cdef char* to = <char*>out
+    g = stream_of(g)
     if elsewhere and here() > META_NUMBER:
-        return draw_there(g, DRAW_ORDER, to, n * 8, &n)
+        return draw_for(g, DRAW_ORDER, to, n * 8, &n)
     if is_draw_planned(g, draw_order, &to, 1, &n, 1):
         return 0
     if n >= 214748364:  # 2**32 / 20: from here on a remainder of 32 bits would not be uniform enough

@@ -14,7 +14,7 @@ from .planners cimport build, known, new_owner, of_arguments
 from .pool cimport kernel_t
 from .random cimport (
     BERNOULLI, BLOCKS, INTEGERS, LIGHT, NORMAL, SOME, UNIFORM, WIDE_INTEGERS, Generator, enter, fill_memory, fill_pairs,
-    find, is_draw_planned, leave, next_normal, next_unit, run_steps, shuffle, which,
+    draw_by_counter, find, is_draw_planned, leave, next_normal, next_unit, run_steps, shuffle, stream_of, which,
 )
 from .tensor cimport (
     DOMAIN, F32, F64, FLOAT8, I64, ITEMSIZE, MAXDIM, Tensor, address_of, alias_tensor, copy_into, dtype,
@@ -210,14 +210,14 @@ def fill_bernoulli(Tensor t, Tensor p, generator=None):
     Raises:
         RuntimeError: one of them is not in [0, 1].
     """
-    cdef Generator g = which(generator)
+    cdef Generator g = stream_of(which(generator))
     cdef str name = "float64" if p.code == F64 else "float32"
     cdef int64_t i, words = 2 if p.code == F64 else 1
     cdef double x
     cdef char** base = [address_of(t), NULL, address_of(p)]
     cdef int64_t* strides = [ITEMSIZE[t.code], 0, ITEMSIZE[p.code]]
     cdef kernel_t fn
-    if elsewhere and drawn_elsewhere(fill_bernoulli, t, (p, generator)):
+    if elsewhere and drawn_elsewhere(fill_bernoulli, t, (p, g)):
         return
     key = (t.dtype.name, name)
     for i in range(p.count):
@@ -250,12 +250,15 @@ def dropout(Tensor out, Tensor mask, Tensor source, double p, double value):
     The three fill their memory in one order, in which numbers are drawn.
     """
     cdef char* ptr[3]
-    if elsewhere and here() > META_NUMBER:
+    cdef Generator g = which(None)
+    if elsewhere and here() > META_NUMBER and not g.by_counter:
         dropped_there(out, mask, source, p, value)
         return
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(mask), address_of(source)
     cdef int64_t* arg = [source.code, source.count, bits_of(p), bits_of(value)]
-    if not is_draw_planned(which(None), draw_dropout, ptr, 3, arg, 4):
+    if g.by_counter:
+        draw_by_counter(g, "dropout", (DTYPE_NAMES[source.code],), ptr, 3, source.count, arg[2], arg[3])
+    elif not is_draw_planned(g, draw_dropout, ptr, 3, arg, 4):
         drop(ptr, arg)
 
 
@@ -385,12 +388,12 @@ def choose(Tensor p, Tensor out, generator=None):
     Raises:
         RuntimeError: a row is no distribution.
     """
-    cdef Generator g = which(generator)
+    cdef Generator g = stream_of(which(generator))
     cdef int64_t draws = out.sizes[out.nd - 1], n = p.sizes[p.nd - 1], rows = p.count // n
     cdef int64_t group = min(rows, 4 if n > 1024 else 4096 // n), room = group * n * ITEMSIZE[p.code]
     cdef int64_t* places
     cdef char* sums
-    if elsewhere and drawn_elsewhere(choose_for, out, (p, generator)):
+    if elsewhere and drawn_elsewhere(choose_for, out, (p, g)):
         return
     sums, places = <char*>allocate(room), <int64_t*>address_of(out)
     if sums == NULL:
@@ -446,8 +449,8 @@ def fill_poisson(Tensor out, Tensor rates, generator=None):
     Raises:
         RuntimeError: a rate is negative.
     """
-    cdef Generator g = which(generator)
-    if elsewhere and drawn_elsewhere(fill_poisson, out, (rates, generator)):
+    cdef Generator g = stream_of(which(generator))
+    if elsewhere and drawn_elsewhere(fill_poisson, out, (rates, g)):
         return
     if rates.code == F32:
         draw_poisson(g, <float*>address_of(rates), <float*>address_of(out), out.count)
@@ -497,10 +500,10 @@ cdef double gamma(Generator g, double shape) noexcept nogil:
 
 def fill_gamma(Tensor out, Tensor shapes, double least, generator=None):
     """Gamma numbers, at least ``least``, of contiguous float64 ``shapes`` into the contiguous float64 ``out``."""
-    cdef Generator g = which(generator)
+    cdef Generator g = stream_of(which(generator))
     cdef int64_t i
     cdef double x
-    if elsewhere and drawn_elsewhere(fill_gamma, out, (shapes, least, generator)):
+    if elsewhere and drawn_elsewhere(fill_gamma, out, (shapes, least, g)):
         return
     enter(g)
     with nogil:
@@ -557,10 +560,10 @@ cdef double binomial(Generator g, double n, double p) noexcept nogil:
 
 def fill_binomial(Tensor out, Tensor counts, Tensor chances, generator=None):
     """Binomial numbers into ``out``; all are contiguous, float64 and of the same sizes."""
-    cdef Generator g = which(generator)
+    cdef Generator g = stream_of(which(generator))
     cdef int64_t i
     cdef double n, p
-    if elsewhere and drawn_elsewhere(fill_binomial, out, (counts, chances, generator)):
+    if elsewhere and drawn_elsewhere(fill_binomial, out, (counts, chances, g)):
         return
     enter(g)
     with nogil:

@@ -6,16 +6,18 @@ nothing, and using a GPU raises an error that says what is missing. ``docs/cuda.
 
 from __future__ import annotations
 
-import sys
 from typing import Any, NoReturn
 
 from .._core import NoCudaError, OutOfMemoryError
 from .._no_device import answering
-from . import _lacking, amp, nccl, nvtx
-from ._driver import CudaError
+from . import _interface as _interface
+from . import _lacking, amp, comm, graphs, nccl, nvtx, profiler, tunable
+from . import random as random
+from ._driver import CudaError, error_of
 from .devices import (
     _CudaDeviceProperties,
     can_device_access_peer,
+    clock_rate,
     current_device,
     device,
     device_count,
@@ -30,20 +32,30 @@ from .devices import (
     is_bf16_supported,
     is_initialized,
     is_tf32_supported,
+    list_gpu_processes,
+    memory_usage,
     need,
+    power_draw,
     set_device,
     synchronize,
+    temperature,
     utilization,
 )  # fmt: skip
+from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
 from .memory import (
     CUDAPluggableAllocator,
     MemPool,
     caching_allocator_alloc,
     caching_allocator_delete,
+    caching_allocator_disabled,
+    caching_allocator_enable,
+    change_current_allocator,
     device_memory_used,
     empty_cache,
     get_allocator_backend,
     get_per_process_memory_fraction,
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
     max_memory_allocated,
     max_memory_cached,
     max_memory_reserved,
@@ -55,11 +67,14 @@ from .memory import (
     memory_stats,
     memory_stats_as_nested_dict,
     memory_summary,
+    reset_accumulated_host_memory_stats,
     reset_accumulated_memory_stats,
     reset_max_memory_allocated,
     reset_max_memory_cached,
+    reset_peak_host_memory_stats,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
+    use_mem_pool,
 )  # fmt: skip
 from .random import (
     get_rng_state,
@@ -79,15 +94,14 @@ from .streams import (
     StreamContext,
     current_stream,
     default_stream,
+    get_stream_from_external,
     set_stream,
     stream,
 )  # fmt: skip
 
 has_half = True
-default_generators: tuple = ()
 
 _ANSWERS = """
-    is_current_stream_capturing() = False: Whether a CUDA graph is being captured: False, there are none yet.
     ipc_collect() = None: Collect memory shared with other processes: nothing to do, none is.
     get_sync_debug_mode() = 0: What to do where a call waits for the GPU: 0, nothing.
     set_sync_debug_mode(debug_mode) = None: Set :func:`get_sync_debug_mode`: accepted, calls that wait say nothing.
@@ -120,10 +134,35 @@ def _lazy_init() -> None:
 # ---- what is not there yet -------------------------------------------------------------------------------------------
 
 
-cudart, current_blas_handle, make_graphed_callables = (
-    _lacking.refused(__name__, name) for name in ("cudart", "current_blas_handle", "make_graphed_callables")
+cudart, current_blas_handle, current_solver_handle, jiterator = (
+    _lacking.refused(__name__, name) for name in ("cudart", "current_blas_handle", "current_solver_handle", "jiterator")
 )
-CUDAGraph, graph = (_lacking.refused_class(__name__, name) for name in ("CUDAGraph", "graph"))
+GreenContext = _lacking.refused_class(__name__, "GreenContext")
+_KINDS = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short".split()
+globals().update({f"{name}Storage": _lacking.refused_class(__name__, f"{name}Storage") for name in _KINDS})
+has_magma = False
+AcceleratorError = CudaError
+
+
+class DeferredCudaCallError(Exception):
+    """An error of a call that was put off until a GPU is used: never raised, as none is put off."""
+
+
+class cudaStatus:
+    """Numbers of CUDA's runtime for what a call gave."""
+
+    SUCCESS = 0
+    ERROR_NOT_READY = 34
+
+
+def check_error(res: int) -> None:
+    """Raise for the number of an error of CUDA.
+
+    Raises:
+        RuntimeError: it is not 0.
+    """
+    if res:
+        raise error_of(res, "check_error")
 
 
 def _typed(name: str) -> Any:
@@ -144,9 +183,9 @@ globals().update({f"{name}Tensor": _typed(f"{name}Tensor") for name in _TYPES})
 
 
 def __getattr__(name: str) -> Any:
-    """``cuda.graphs`` is this module: its names are here."""
-    if name == "graphs":
-        return sys.modules[__name__]
+    """What is known only when a GPU was looked for."""
+    if name == "default_generators":
+        return random.generators()
     if name == "_initialized":
         return is_initialized()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any
 
 from .._core.devices import Contract, device_count, register_device, set_accelerator
+from .._core.random import draw_there
 from ..kernels.copy import TRANSPOSE_ARGS, copy_item
 from ..kernels.hosted import hosted
 from ..kernels.ir import Function
@@ -259,6 +260,7 @@ class Events:
 class Cuda(Contract):
     """One device; memory, launches and copies are in ``_native.pyx``."""
 
+    dlpack_type = 2  # kDLCUDA
     keeps_tiles = False  # the driver sets the memory of all threads aside that can run at a time
 
     def __init__(self, handle: int) -> None:
@@ -288,6 +290,15 @@ class Cuda(Contract):
     def record_stream(self, tensor: Any, stream: Any) -> None:
         _native.MEMORIES[self.index].record_stream(tensor.untyped_storage().data_ptr(), stream.cuda_stream)
 
+    def show_to(self, stream: int | None) -> None:
+        HOOKS["show_to"](self.index, stream)
+
+    def stream_number(self) -> int:
+        return _native.get_stream(self.index) or 1  # the default stream, as DLPack numbers it
+
+    def adopted(self, data: Any) -> Any:
+        return HOOKS["adopt"](self, data) if hasattr(data, "__cuda_array_interface__") else None
+
     @contextmanager
     def without_waiting(self) -> Iterator[None]:
         before = _native.set_waiting(False)
@@ -300,10 +311,27 @@ class Cuda(Contract):
         _native.enter_context(self.index)
         address = get(POINTER, "cuMemHostAlloc", max(nbytes, 1), 1)  # CU_MEMHOSTALLOC_PORTABLE
         _native.add_pinned(address, nbytes)
+        _count_pinned(1, nbytes)
         return address, Pinned(self.index, address, nbytes)
 
     def is_pinned(self, tensor: Any) -> bool:
         return _native.is_pinned_at(tensor.data_ptr())
+
+
+#: What is counted of pinned memory, and the names under which PyTorch has it.
+PINNED = {
+    "allocations": ("allocation", "segment", "active_requests"),
+    "bytes": ("allocated_bytes", "reserved_bytes", "active_bytes"),
+}
+pinned_counts = {name: [0, 0, 0, 0] for name in PINNED}  # current, peak, allocated, freed
+
+
+def _count_pinned(*changes: int) -> None:
+    with _lock:
+        for counts, by in zip(pinned_counts.values(), changes, strict=True):
+            counts[0] += by
+            counts[1] = max(counts[:2])
+            counts[2 if by > 0 else 3] += abs(by)
 
 
 class Pinned:
@@ -319,6 +347,7 @@ def _free_pinned(index: int, address: int, nbytes: int) -> None:
     _native.enter_context(index)
     call("cuCtxSynchronize")  # a copy may still read it
     _native.remove_pinned(address, nbytes)
+    _count_pinned(-1, -nbytes)
     call("cuMemFreeHost", address)
 
 
@@ -357,6 +386,7 @@ def find() -> str | None:
         memory.events = Events()
         memory.plain = os.environ.get("TAEDA_CUDA_NO_CACHE") == "1"
     set_accelerator("cuda")
+    draw_there(range(number, number + len(made)))
     devices.extend(made)
     os.register_at_fork(after_in_child=_native.after_fork)
     atexit.register(_native.close)

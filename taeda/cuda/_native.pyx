@@ -464,6 +464,10 @@ cdef class Memory:
         if <uintptr_t>b.pool.stream != stream:
             self.users.setdefault(address, set()).add(stream)
 
+    def holds(self, address):
+        """Whether a tensor's memory begins there."""
+        return address in self.blocks
+
     def statistics(self):
         """``[statistic][all, small, large][current, peak, allocated, freed]``."""
         cdef int i, j, k

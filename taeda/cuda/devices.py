@@ -10,10 +10,11 @@ from .._core import NoCudaError
 from . import _contract, _driver, _native
 
 __all__ = [
-    "can_device_access_peer", "current_device", "device", "device_count", "device_of", "get_arch_list",
+    "can_device_access_peer", "clock_rate", "current_device", "device", "device_count", "device_of", "get_arch_list",
     "get_device_capability", "get_device_name", "get_device_properties", "get_gencode_flags", "init",
-    "is_available", "is_bf16_supported", "is_initialized", "is_tf32_supported", "set_device", "synchronize",
-    "utilization",
+    "is_available", "is_bf16_supported", "is_initialized", "is_tf32_supported", "list_gpu_processes",
+    "memory_usage", "power_draw", "set_device", "synchronize",
+    "temperature", "utilization",
 ]  # fmt: skip
 
 
@@ -224,7 +225,16 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     return False
 
 
-def utilization(device: Any = None) -> int:
-    """Refused: it would take NVIDIA's management library."""
-    need("utilization")
-    raise ModuleNotFoundError("cuda.utilization: it needs NVIDIA's management library, which taeda does not use")
+def _managed(name: str) -> Any:
+    def function(device: Any = None) -> Any:
+        need(name)
+        raise ModuleNotFoundError(f"cuda.{name}: it needs NVIDIA's management library, which taeda does not use")
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = __name__, "Refused: it would take NVIDIA's management library."
+    return function
+
+
+clock_rate, list_gpu_processes, memory_usage, power_draw, temperature, utilization = (
+    _managed(n) for n in "clock_rate list_gpu_processes memory_usage power_draw temperature utilization".split()
+)

@@ -10,20 +10,29 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _contract, _driver, _native
-from ._lacking import refused_class
+from ._lacking import refused, refused_class
 from ._native import MEMORIES, STATISTICS
 from .devices import index_of
+from .devices import list_gpu_processes as list_gpu_processes
 
 __all__ = [
     "CUDAPluggableAllocator", "MemPool", "caching_allocator_alloc", "caching_allocator_delete",
-    "device_memory_used", "empty_cache", "get_allocator_backend", "get_per_process_memory_fraction",
+    "caching_allocator_disabled", "caching_allocator_enable", "change_current_allocator", "device_memory_used",
+    "empty_cache", "get_allocator_backend", "get_per_process_memory_fraction", "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
     "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated",
     "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict",
-    "memory_summary", "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
-    "reset_peak_memory_stats", "set_per_process_memory_fraction",
+    "memory_summary", "reset_accumulated_host_memory_stats",
+    "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
+    "reset_peak_host_memory_stats", "reset_peak_memory_stats", "set_per_process_memory_fraction", "use_mem_pool",
 ]  # fmt: skip
 
 CUDAPluggableAllocator, MemPool = (refused_class(__name__, name) for name in ("CUDAPluggableAllocator", "MemPool"))
+
+caching_allocator_disabled, caching_allocator_enable, change_current_allocator, use_mem_pool = (
+    refused(__name__, name)
+    for name in ("caching_allocator_disabled", "caching_allocator_enable", "change_current_allocator", "use_mem_pool")
+)
 
 _POOLS = ("all", "small_pool", "large_pool")
 _WHEN = ("current", "peak", "allocated", "freed")
@@ -86,16 +95,54 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
     return dict(sorted(made.items()))
 
 
-def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-    """:func:`memory_stats` as dicts of dicts."""
+def _nested(flat: dict[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    for name, value in memory_stats(device).items():
+    for name, value in flat.items():
         *path, last = name.split(".")
         at = made
         for part in path:
             at = at.setdefault(part, {})
         at[last] = value
     return made
+
+
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """:func:`memory_stats` as dicts of dicts."""
+    return _nested(memory_stats(device))
+
+
+def host_memory_stats() -> dict[str, Any]:
+    """Statistics of pinned memory: ``{"allocated_bytes.current": ...}``; empty without a device.
+
+    None of it is cached, so that segments are allocations.
+    """
+    if not _contract.count():
+        return {}
+    made: dict[str, Any] = {
+        f"{name}.{when}": value
+        for of, names in _contract.PINNED.items()
+        for name in names
+        for when, value in zip(_WHEN, _contract.pinned_counts[of], strict=True)
+    }
+    counts = _contract.pinned_counts["allocations"]
+    return dict(sorted((made | {"num_host_alloc": counts[2], "num_host_free": counts[3]}).items()))
+
+
+def host_memory_stats_as_nested_dict() -> dict[str, Any]:
+    """:func:`host_memory_stats` as dicts of dicts."""
+    return _nested(host_memory_stats())
+
+
+def reset_peak_host_memory_stats() -> None:
+    """Let the peaks of pinned memory be what is in use now."""
+    for counts in _contract.pinned_counts.values():
+        counts[1] = counts[0]
+
+
+def reset_accumulated_host_memory_stats() -> None:
+    """Forget how much memory was pinned and freed so far."""
+    for counts in _contract.pinned_counts.values():
+        counts[2] = counts[3] = 0
 
 
 def _stat(name: str, device: Any) -> int:

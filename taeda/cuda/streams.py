@@ -11,7 +11,8 @@ from ._driver import POINTER, ask, call, get
 from .devices import index_of, need
 
 __all__ = [
-    "Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream", "set_stream", "stream",
+    "Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream",
+    "get_stream_from_external", "set_stream", "stream",
 ]  # fmt: skip
 
 _NON_BLOCKING = 1  # a stream that does not wait for the default one
@@ -192,6 +193,15 @@ class Event:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         return get(ctypes.c_float, "cuEventElapsedTime", self.cuda_event, end_event.cuda_event)
 
+    def ipc_handle(self) -> bytes:
+        """Refused: events are not shared between processes yet."""
+        raise NotImplementedError("cuda.Event.ipc_handle: events are not shared between processes yet")
+
+    @classmethod
+    def from_ipc_handle(cls, device: Any, handle: bytes) -> Event:
+        """Refused, as :meth:`ipc_handle`."""
+        raise NotImplementedError("cuda.Event.from_ipc_handle: events are not shared between processes yet")
+
     def __repr__(self) -> str:
         return f"<torch.cuda.Event {self.cuda_event:#x}>" if self.cuda_event else "<torch.cuda.Event uninitialized>"
 
@@ -217,6 +227,17 @@ def default_stream(device: Any = None) -> Stream:
     """The stream to which work on a GPU goes at first."""
     need("default_stream")
     return Stream._of(index_of(device), 0)
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """The stream that another library made.
+
+    Args:
+        data_ptr: its handle.
+        device: of its GPU; None for the current one.
+    """
+    need("get_stream_from_external")
+    return ExternalStream(data_ptr, device)
 
 
 def set_stream(stream: Stream | None) -> None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable
+from typing import Any
 
 from . import scalar as s
 from .build import kernel
@@ -217,12 +219,21 @@ def _stored(x: Value, t: Type) -> Value:
     return x != 0 if t.kind == "b" else x.to(t)
 
 
+def _words_of(f: Function, source: Type) -> Callable[[Value, int], Value]:
+    """What gives the words of elements from ``i`` on: from the sequence, or from what draws them (the prologue)."""
+    made: Any = f.prologue
+    if made is not None:
+        return lambda i, width: made(i, source, width)
+    words = f.data(1)
+    return lambda i, width: _draw(f, f.offset(words, i * source.bytes), source, width)
+
+
 def _each(f: Function, source: Type, t: Type, body) -> None:
     """``out[i] = body(words of i)`` over the range; ``source`` is U32 for one word an element and U64 for two."""
-    out, words = f.data(0), f.data(1)
+    out, words = f.data(0), _words_of(f, source)
     lanes = f.lanes(U64 if U64 in (source, t) or t.bytes == 8 else source)
     for i, width in f.groups(f.begin, f.end, lanes):
-        loaded = _draw(f, f.offset(words, i * source.bytes), source, width)
+        loaded = words(i, width)
         f.store(f.offset(out, i * t.bytes), _stored(body(loaded), t))
 
 
@@ -277,9 +288,9 @@ def wide_integers(f: Function, dtype: str) -> None:
     base, modulus = f.size(0).bits(U64), f.size(1).bits(U64)
     all_bits = modulus == 0
     divisor = f.select(all_bits, 1, modulus)
-    out, words = f.data(0), f.data(1)
+    out, words = f.data(0), _words_of(f, U64)
     with f.loop(f.begin, f.end) as L:  # there is no vector instruction for it
-        x = _wide(_draw(f, f.offset(words, L.index * 8), U64, 1))
+        x = _wide(words(L.index, 1))
         x = f.select(all_bits, x, x % divisor) + base
         f.store(f.offset(out, L.index * t.bytes), _stored(x.bits(I64), t))
 

@@ -13,7 +13,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
-from .._core.devices import DEVICES, REGISTERED, device_number, is_registered, set_place
+from .._core.devices import DEVICES, REGISTERED, accelerator, device_number, is_registered, set_place
 from .._core.devices import current_place as current_place
 from .meta import make_on_meta
 from .registry import is_in_place, name_of
@@ -92,6 +92,21 @@ def _names_device(x: Any) -> bool:
     return isinstance(x, (str, _core.device))
 
 
+def _pinned(function: Callable, args: Sequence, kwargs: dict) -> Any:
+    """What ``function`` gives where it is asked for pinned memory."""
+    if accelerator() is None:
+        return NotImplemented  # the check of its arguments says so
+    wants_grad = kwargs.get("requires_grad", False)
+    made = function(*args, **{k: v for k, v in kwargs.items() if k not in ("pin_memory", "requires_grad")})
+    if made.is_meta:
+        return made.requires_grad_(wants_grad)
+    if not made.is_cpu:
+        raise RuntimeError(
+            f"{name_of(function)}: only dense CPU tensors can be pinned, and this one is on {made.device}"
+        )
+    return made.pin_memory().requires_grad_(wants_grad)
+
+
 def _is_on_device(x: Tensor) -> bool:
     return not x.is_cpu and not x.is_meta
 
@@ -99,6 +114,10 @@ def _is_on_device(x: Tensor) -> bool:
 def make_there(function: Callable, args: Sequence, kwargs: dict) -> Any:
     """The result of ``function``, made on a device that is not this thread's."""
     name = name_of(function)
+    if kwargs.get("pin_memory") is True:
+        return _pinned(function, args, kwargs)
+    if name in ("pin_memory", "is_pinned"):  # for which accelerator: there is one kind
+        return function(args[0])
     named = kwargs.get("device")
     if named is None:
         named = next((a for a in args[1:] if _names_device(a)), None)
@@ -109,7 +128,10 @@ def make_there(function: Callable, args: Sequence, kwargs: dict) -> Any:
         args = [_moved(a, named, _is_on_device) for a in args]
         return make_on_meta(function, args, {k: _moved(v, named, _is_on_device) for k, v in kwargs.items()})
     with at(number):
-        if name == "to":
+        if name in ("to", "cuda"):
+            if "device" in kwargs:  # a name at its position is for the body to read
+                rest = {k: v for k, v in kwargs.items() if k != "device"}
+                return function(args[0], DEVICES[number], *args[1:], **rest)
             return function(*args, **kwargs)
         made = function(*args, **{k: v for k, v in kwargs.items() if k != "device" and v is not None})
         return transfer(made, named)  # of what is like a tensor elsewhere, or is one
@@ -139,21 +161,39 @@ def _moved(x: Any, device: Any, moves: Callable[[Tensor], bool]) -> Any:
 _INDEX_OPS = frozenset("getitem setitem index index_put index_put_ _index_put_impl_ masked_select tensor_split".split())
 
 
-def bring_together(function: Callable, args: Sequence, kwargs: dict) -> Any:
-    """A call that has tensors on a device and on the CPU among its arguments.
+def _copied(function: Callable, args: Sequence, kwargs: dict) -> Any:
+    """``copy_`` from another device."""
+    to, source = args[0], args[1] if len(args) > 1 else kwargs["src"]
+    if source.is_meta and not to.is_meta:
+        raise NotImplementedError(
+            f"copy_(): Cannot copy out of meta tensor; no data! The tensor to write to is on {to.device}"
+        )
+    rest = {k: v for k, v in kwargs.items() if k != "src"}
+    return function(to, transfer(source, to.device, bool(kwargs.get("non_blocking"))), *args[2:], **rest)
 
-    A tensor of no dimensions stands for a number, and is moved. So are indices. NotImplemented where the function takes
-    tensors of two devices; else its result.
+
+def bring_together(function: Callable, args: Sequence, kwargs: dict) -> Any:
+    """A call that has tensors on a device, and on others or the CPU, among its arguments.
+
+    A tensor of no dimensions on the CPU stands for a number, and is moved. So are indices. NotImplemented where the
+    function takes tensors of two devices; else its result.
 
     Raises:
-        RuntimeError: there is another tensor on the CPU.
+        RuntimeError: there is another tensor elsewhere.
+        NotImplementedError: one that is written to would get the values of one on meta.
     """
     name, role = name_of(function), trait(function, "meta", "")
     if "cast" in role:
         return NotImplemented
     if name == "copy_":
-        return function(args[0], transfer(args[1], args[0].device), *args[2:], **kwargs)
+        return _copied(function, args, kwargs)
     there = next(t for t in _tensors([*args, *kwargs.values()]) if not t.is_cpu)
+    two = next((t for t in _tensors([*args, *kwargs.values()]) if not t.is_cpu and t.device != there.device), None)
+    if two is not None:
+        raise RuntimeError(
+            f"{name}(): Expected all tensors to be on the same device, but found at least two devices, {there.device} "
+            f"and {two.device}! Move one of them with .to()"
+        )
     indices = name in _INDEX_OPS
     rest = {k: v for k, v in kwargs.items() if k != "out"}
     writes = is_in_place(function)

@@ -71,7 +71,7 @@ def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
     NotImplemented where the call can be planned; else its result.
     """
     name, role = name_of(function), trait(function, "meta", "")
-    if name in ("to", "cpu") and _leaves(name, args, kwargs):
+    if name in ("to", "cpu", "cuda") and _leaves(name, args, kwargs):
         raise NotImplementedError(
             "Cannot copy out of meta tensor; no data! Please use nn.Module.to_empty() instead of nn.Module.to() "
             "when moving a module from meta to a different device."
@@ -147,13 +147,13 @@ def _elsewhere(items: Sequence) -> Tensor | None:
 
 
 def _leaves(name: str, args: Sequence, kwargs: dict) -> bool:
-    """Whether ``to`` or ``cpu`` asks a tensor on meta for values."""
+    """Whether ``to``, ``cpu`` or ``cuda`` asks a tensor on meta for values."""
     if not args[0].is_meta:
         return False
-    if name == "cpu":
+    if name != "to":
         return True
     wanted = [*args[1:], *kwargs.values()]
     return any(
-        (isinstance(x, (str, _core.device)) and not is_meta(x)) or (isinstance(x, Tensor) and not x.is_meta)
+        (type(x) in (int, str, _core.device) and not is_meta(x)) or (isinstance(x, Tensor) and not x.is_meta)
         for x in wanted
     )

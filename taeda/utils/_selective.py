@@ -9,10 +9,10 @@ from typing import Any
 
 from .. import _core
 from .._core import Op, Tensor
+from .._core.random import all_states, set_all_states
 from ..aten import OpOverload, OpOverloadPacket, native_name
 from ..ops.flops import bound_arguments
 from ..ops.table import OPS
-from ..random import default_generator
 
 
 class CheckpointPolicy(enum.Enum):
@@ -54,7 +54,7 @@ def _metas(values: Any) -> tuple:
 class _Kept:
     """A result of the first run."""
 
-    def __init__(self, result: Any, given: tuple, state: bytes | None) -> None:
+    def __init__(self, result: Any, given: tuple, state: dict | None) -> None:
         self.several = not isinstance(result, Tensor)
         self.tensors = [t.detach() for t in result] if self.several else [result.detach()]
         self.versions = [t._version for t in self.tensors]
@@ -67,7 +67,7 @@ class _Kept:
                 "allow_cache_entry_mutation=True to create_selective_checkpoint_contexts if that is meant"
             )
         if self.state is not None:
-            default_generator.set_state_bytes(self.state)
+            set_all_states(self.state)
         return tuple(self.tensors) if self.several else self.tensors[0]
 
 
@@ -107,7 +107,7 @@ class _First(_Mode):
         self.policy = policy
 
     def run(self, native: OpOverload, index: int, op: Op, values: list, args: tuple, kwargs: dict) -> Any:
-        before = default_generator.state_bytes()
+        before = all_states()
         result = op(*args, **kwargs)
         context = SelectiveCheckpointContext(is_recompute=False, op_output=result)
         policy = self.policy(context, native, *args, **kwargs)
@@ -117,7 +117,7 @@ class _First(_Mode):
         # a view costs nothing to make again, and what writes has to write again
         if policy in _SAVE and op.kind in ("pointwise", "host") and not op.writes and "out" not in kwargs:
             if isinstance(result, Tensor) or (isinstance(result, tuple) and all(isinstance(t, Tensor) for t in result)):
-                after = default_generator.state_bytes()
+                after = all_states()
                 kept = _Kept(result, _metas(values), after if after != before else None)
         self.storage[native][index] = kept
         return result

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, device
+from .._core.devices import DEVICES, accelerator
+from .._core.random import GENERATORS, all_states, set_all_states
 from ..amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd import Function, backward, enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
 from ..func.batched import modes, renewed, vmap_modes
-from ..random import default_generator
+from ..ops.devices import number_of
 from ._pytree import tree_map
 from ._selective import (
     SAC_IGNORED_OPS,
@@ -227,25 +229,32 @@ class _Surroundings:
     numbers."""
 
     def __init__(self, random: bool) -> None:
-        self.random = default_generator.state_bytes() if random else None
-        self.autocast = {
-            "dtype": get_autocast_dtype("cpu"),
-            "enabled": is_autocast_enabled("cpu"),
-            "cache_enabled": is_autocast_cache_enabled(),
-        }
+        self.random = all_states() if random else None
+        devices = ["cpu"] if accelerator() is None else ["cpu", DEVICES[accelerator().number].partition(":")[0]]
+        self.autocast = [
+            {
+                "device_type": device,
+                "dtype": get_autocast_dtype(device),
+                "enabled": is_autocast_enabled(device),
+                "cache_enabled": is_autocast_cache_enabled(),
+            }
+            for device in devices
+        ]
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
         """Within it they are as they were."""
-        now = None if self.random is None else default_generator.state_bytes()
+        now = None if self.random is None else all_states()
         if self.random is not None:
-            default_generator.set_state_bytes(self.random)
+            set_all_states(self.random)
         try:
-            with autocast("cpu", **self.autocast):
+            with contextlib.ExitStack() as stack:
+                for settings in self.autocast:
+                    stack.enter_context(autocast(**settings))
                 yield
         finally:
             if now is not None:
-                default_generator.set_state_bytes(now)
+                set_all_states(now)
 
 
 # ---- backward within backward ----------------------------------------------------------------------------------------
@@ -373,17 +382,32 @@ def checkpoint_sequential(
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """The devices beside the CPU that the arguments are on, and the states of their generators: none."""
-    return [], []
+    """The indices of the devices beside the CPU that the arguments are on, and the states of their generators."""
+    found = sorted({number_of(x.device) for x in _tensors_in(args)} & GENERATORS.keys())
+    return [GENERATORS[n].device.index for n in found], [GENERATORS[n].get_state() for n in found]
 
 
 def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
     """Set the states of the generators of devices beside the CPU.
 
+    Args:
+        devices: their indices.
+        states: as :func:`get_device_states` gave them.
+        device_type: of the devices. Default: the accelerator's.
     Raises:
-        RuntimeError: there is a device among ``devices``.
+        RuntimeError: there is no such device.
     """
-    if devices:
+    if devices and accelerator() is None:
         raise RuntimeError(
             f"set_device_states: expected no devices, since there is none beside the CPU; got {list(devices)}"
         )
+    for index, state in zip(devices, states, strict=True):
+        GENERATORS[number_of(device(index) if device_type is None else device(device_type, index))].set_state(state)
+
+
+def _tensors_in(x: Any) -> Iterator[Tensor]:
+    if isinstance(x, Tensor):
+        yield x
+    elif isinstance(x, (tuple, list, dict)):
+        for y in x.values() if isinstance(x, dict) else x:
+            yield from _tensors_in(y)

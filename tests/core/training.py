@@ -9,6 +9,7 @@ import sys
 
 import taeda
 from taeda import nn
+from taeda._core.random import draw_as_on
 from taeda.nn import functional as F
 
 
@@ -104,10 +105,13 @@ def same(losses, others, rounds):
 def main(device, names):
     """Train each model on the CPU and on ``device``; the bits of the losses must be the same.
 
-    A GPU computes attention by its definition, the CPU by tiles: there the losses are the same to rounding.
+    A GPU computes attention by its definition, the CPU by tiles: there the losses are the same to rounding. It draws
+    its own random numbers, and the CPU draws them here in the same way.
     """
     if device == "far":
         importlib.import_module("taeda.testing.far")
+    else:
+        draw_as_on(taeda.cuda.default_generators[0])
     for make in (mlp, cnn, GPT, LSTM):
         if names and make.__name__ not in names:
             continue

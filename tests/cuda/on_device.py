@@ -2,7 +2,9 @@
 its own, since a process has a device or has none."""
 
 import copy
+import importlib
 import io
+import pickle
 import threading
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 import taeda
 from taeda import cuda, nn
+from taeda.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="there is no CUDA device")
 
@@ -51,6 +54,41 @@ def test_tensors_go_there_and_back():
     assert nn.Linear(2, 2).cuda().weight.is_cuda and copy.deepcopy(a.cuda()).cpu().equal(a)
 
 
+def test_an_index_is_a_device():
+    first = taeda.device("cuda:0")
+    made = [
+        taeda.ones(2, device=0), taeda.arange(3, device=0), taeda.full((2,), 1.0, device=0), taeda.tensor([1.0], device=0),
+        taeda.zeros_like(taeda.ones(2), device=0), taeda.ones(2).new_zeros(2, device=0), taeda.randn(2, device=0),
+        taeda.ones(2).to(0), taeda.ones(2).to(device=0), taeda.ones(2).to(0, taeda.float16), taeda.ones(2).cuda(0),
+        taeda.ones(2).cuda(device=0), nn.Linear(2, 2, device=0).weight, nn.Linear(2, 2).to(0).weight,
+        nn.Linear(2, 2).cuda(0).weight, nn.Linear(2, 2, device="meta").to_empty(device=0).weight,
+    ]  # fmt: skip
+    assert all(t.device == first for t in made) and made[0].tolist() == [1.0, 1.0]
+    assert taeda.ones_like(made[0], device="cpu").is_cpu
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        taeda.ones(2, device=cuda.device_count())
+    with pytest.raises(TypeError, match="not bool"):
+        taeda.ones(2, device=True)
+
+
+def test_tensors_of_two_devices_are_named():
+    meta = taeda.ones(2, device="meta")
+    for move in (lambda: there(2).copy_(meta), lambda: meta.cuda(), lambda: meta.to(0), lambda: meta.cpu()):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+            move()
+    assert meta.copy_(there(2)) is meta
+    with pytest.raises(RuntimeError, match=r"add\(\): Expected all tensors to be on the same device.* cuda:0 and meta"):
+        there(2) + meta
+    if cuda.device_count() > 1:
+        other = taeda.full((3,), 2.0, device=1)
+        x = taeda.ones(3, device=0)
+        assert x.copy_(other).device.index == 0 and x.tolist() == [2.0, 2.0, 2.0] and other.to(0).equal(x)
+        x[0] = other[0] * 4
+        assert x.tolist() == [8.0, 2.0, 2.0]
+        with pytest.raises(RuntimeError, match=r"mul\(\): Expected all tensors to be on the same device"):
+            x * other
+
+
 def test_files_keep_the_device():
     file = io.BytesIO()
     taeda.save({"x": there()}, file)
@@ -85,6 +123,65 @@ def test_seeds_give_the_same_numbers_again():
     assert taeda.randn(5, device="cuda").equal(b)
     cuda.manual_seed(3)
     assert taeda.randn(5, device="cuda").equal(a)
+
+
+def philox(counter, key):
+    """Salmon et al. 2011, in Python's integers."""
+    c, k = list(counter), list(key)
+    for turn in range(10):
+        if turn:
+            k = [(k[0] + 0x9E3779B9) % 2**32, (k[1] + 0xBB67AE85) % 2**32]
+        p, q = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+        c = [q >> 32 ^ c[1] ^ k[0], q % 2**32, p >> 32 ^ c[3] ^ k[1], p % 2**32]
+    return c
+
+
+def test_numbers_are_drawn_by_counters():
+    assert philox([0] * 4, [0, 0]) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]  # as published
+    g = taeda.Generator("cuda").manual_seed(5 + (9 << 32))
+    for call in (0, 4):
+        assert g.get_offset() == call
+        drawn = taeda.rand(10, device="cuda", generator=g).tolist()
+        assert drawn == [(philox([i // 4, 0, call, 0], [5, 9])[i % 4] & 0xFFFFFF) / 2**24 for i in range(10)]
+    kept = nn.functional.dropout(taeda.ones(1000, device="cuda"), 0.3).ne(0).float().mean().item()
+    assert abs(kept - 0.7) < 0.1
+    x = taeda.randn(4000, device="cuda").cpu()
+    assert abs(x.mean()) < 0.1 and abs(x.std() - 1) < 0.1 and 0.64 < x.abs().lt(1).float().mean() < 0.73
+    with pytest.raises(RuntimeError, match="Expected a 'cuda:0' device type for generator but found 'cpu'"):
+        taeda.rand(2, device="cuda", generator=taeda.Generator())
+    with pytest.raises(RuntimeError, match="Expected a 'cpu' device type for generator but found 'cuda:0'"):
+        taeda.rand(2, generator=g)
+
+
+def test_states_of_generators_are_kept_and_put_back():
+    draw = lambda: taeda.rand(5, device="cuda")  # noqa: E731
+    with taeda.random.fork_rng():
+        a = draw()
+    assert draw().equal(a)
+    assert cuda.get_rng_state().numel() == 16 and cuda.initial_seed() == cuda.default_generators[0].initial_seed()
+    taeda.manual_seed(11)
+    first = draw(), taeda.rand(2)
+    taeda.manual_seed(11)
+    assert draw().equal(first[0]) and taeda.rand(2).equal(first[1])
+    g = taeda.Generator("cuda").manual_seed(3)
+    other = pickle.loads(pickle.dumps(g))
+    assert taeda.randperm(9, device="cuda", generator=g).equal(taeda.randperm(9, device="cuda", generator=other))
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_checkpointed_function_drops_the_same_elements_again(reentrant):
+    def function(x):
+        return nn.functional.dropout(x * 2, 0.5) * x
+
+    results = []
+    for run in (function, lambda x: checkpoint(function, x, use_reentrant=reentrant)):
+        x = there(50).requires_grad_()
+        taeda.manual_seed(7)
+        y = run(x)
+        taeda.rand(3, device="cuda")
+        y.sum().backward()
+        results.append((y, x.grad))
+    assert all(a.equal(b) for a, b in zip(*results, strict=True))
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
@@ -154,6 +251,12 @@ def test_pinned_memory_is_copied_without_waiting():
     assert x.cpu().equal(a) and y.cpu().equal(a)
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         x.pin_memory()
+    for made in (taeda.ones(3, pin_memory=True), taeda.tensor([1.0], pin_memory=True), taeda.randn(3, pin_memory=True),
+                 taeda.empty_like(a, pin_memory=True), a.pin_memory("cuda"), a.pin_memory(device="cuda")):  # fmt: skip
+        assert made.is_pinned() and made.is_pinned(device="cuda") and made.cuda().cpu().equal(made)
+    assert taeda.ones(2, pin_memory=True, requires_grad=True).requires_grad
+    with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
+        taeda.ones(3, device="cuda", pin_memory=True)
     loader = taeda.utils.data.DataLoader([(a, 1), (a, 2)], batch_size=2, pin_memory=True)
     ((batch, labels),) = loader
     assert batch.is_pinned() and labels.is_pinned() and batch.cuda().cpu().equal(batch)
@@ -272,3 +375,93 @@ def test_amp_trains_on_the_device():
         scaler.update()
         losses.append(loss.item())
     assert losses[-1] < losses[0] and scaler.is_enabled()
+
+
+# ---- other libraries -------------------------------------------------------------------------------------------------
+
+
+class Other:
+    """An array of another library over the memory of a tensor."""
+
+    def __init__(self, t, by):
+        self.t, self.asked = t, []
+        if by == "interface":
+            self.__cuda_array_interface__ = t.__cuda_array_interface__ | {"version": 3, "stream": 1}
+        else:
+            self.__dlpack__ = lambda **how: (self.asked.append(how), t.__dlpack__(**how))[1]
+            self.__dlpack_device__ = t.__dlpack_device__
+
+
+def test_memory_is_shared_with_other_libraries():
+    x = taeda.arange(12.0, device="cuda").reshape(3, 4)
+    shown = x.t().__cuda_array_interface__
+    assert (shown["typestr"], shown["shape"], shown["strides"]) == ("<f4", (4, 3), (4, 16))
+    assert shown["data"] == (x.data_ptr(), False) and x.__cuda_array_interface__["strides"] is None
+    assert not hasattr(x.cpu(), "__cuda_array_interface__")
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.detach().requires_grad_().__cuda_array_interface__  # noqa: B018
+    for y in (taeda.as_tensor(Other(x.t(), "interface")), taeda.from_dlpack(Other(x.t(), "dlpack"))):
+        assert (y.data_ptr(), y.device, y.stride()) == (x.data_ptr(), x.device, (1, 4)) and y.equal(x.t())
+    copied = taeda.tensor(Other(x, "interface"), dtype=taeda.float64)
+    assert copied.is_cuda and copied.dtype == taeda.float64 and copied.tolist() == x.tolist()
+    assert taeda.as_tensor(Other(x, "interface"), device="cpu").tolist() == x.tolist()
+    assert x.__dlpack_device__() == (2, 0) and np.array_equal(np.from_dlpack(Other(x.cpu(), "dlpack")), x.cpu())
+    stream, other = cuda.Stream(), Other(x, "dlpack")
+    with cuda.stream(stream):
+        z = taeda.from_dlpack(other) + 1
+    assert other.asked[-1]["stream"] == stream.cuda_stream
+    stream.synchronize()
+    assert z.tolist() == (x + 1).tolist()
+    with pytest.raises(BufferError, match="stream 0"):
+        x.__dlpack__(stream=0)
+
+
+def test_all_names_are_there():
+    real = pytest.importorskip("torch").cuda
+    assert [n for n in real.__all__ if not hasattr(cuda, n)] == ["sparse"]
+    for module in ("amp", "comm", "graphs", "memory", "nccl", "nvtx", "profiler", "random", "streams", "tunable"):
+        names = getattr(importlib.import_module(f"torch.cuda.{module}"), "__all__", ())
+        ours = importlib.import_module(f"taeda.cuda.{module}")
+        lacking = {n for n in names if not hasattr(ours, n)}
+        assert lacking <= {"amp_definitely_not_available", "list_gpu_processes", "torch"}, module
+    for name in ("utilization", "temperature", "power_draw", "clock_rate", "memory_usage", "list_gpu_processes"):
+        with pytest.raises(ModuleNotFoundError, match="management library"):
+            getattr(cuda, name)()
+    for name in (
+        "cudart",
+        "current_solver_handle",
+        "graph_pool_handle",
+        "FloatStorage",
+        "GreenContext",
+        "use_mem_pool",
+    ):
+        with pytest.raises(NotImplementedError, match="not there yet"):
+            getattr(cuda, name)()
+    with pytest.raises(cuda.AcceleratorError):
+        cuda.check_error(700)
+    before = cuda.host_memory_stats()["allocated_bytes.current"]
+    pinned = taeda.ones(256, pin_memory=True)
+    assert cuda.host_memory_stats_as_nested_dict()["allocated_bytes"]["current"] == before + pinned.nbytes
+
+
+# ---- several GPUs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(cuda.device_count() < 2, reason="there is one GPU")
+def test_a_module_runs_on_two_gpus():
+    taeda.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)).cuda()
+    alone = copy.deepcopy(model)
+    both = nn.DataParallel(model)
+    x = there(8, 4)
+    y, z = both(x), taeda.cat([alone(part) for part in x.chunk(2)])
+    y.square().sum().backward()
+    z.square().sum().backward()
+    assert both.device_ids == list(range(cuda.device_count())) and y.device == x.device
+    taeda.testing.assert_close(y, z)
+    for p, q in zip(model.parameters(), alone.parameters(), strict=True):
+        taeda.testing.assert_close(p.grad, q.grad)
+    assert model[1].num_batches_tracked == 1
+    parts = cuda.comm.scatter(x, [0, 1])
+    assert [t.device.index for t in parts] == [0, 1] and cuda.comm.gather(parts).equal(x)
+    assert cuda.comm.reduce_add(cuda.comm.broadcast(x, [0, 1])).equal(x + x)

@@ -1,21 +1,38 @@
-"""DataParallel: the same program on one device or several; with one device it passes everything through."""
+"""DataParallel: the same program on one device or several, in one process."""
 
 from __future__ import annotations
 
+from itertools import chain
+from typing import Any
+
+import taeda
+
+from ..._core.devices import DEVICES, accelerator, device_count
 from ..modules.module import Module
+from .scatter_gather import gather, parallel_apply, replicate, scatter_kwargs
 
 __all__ = ["DataParallel", "data_parallel"]
 
 
+def _all_devices() -> list:
+    """The accelerators, none of them if there is no more than the CPU."""
+    found = accelerator()
+    if found is None:
+        return []
+    kind = DEVICES[found.number].partition(":")[0]
+    return [taeda.device(kind, i) for i in range(device_count(kind))]
+
+
 class DataParallel(Module):
-    """Calls ``module``, whose inputs would be cut along ``dim`` among devices. With one device it is the module.
+    """Calls copies of ``module`` on several devices with parts of its inputs, which are cut along ``dim``. Without
+    accelerators it is the module.
 
     For several processes take ``taeda.nn.parallel.DistributedDataParallel``.
 
     Args:
-        module: what to run.
-        device_ids: devices to run on; at most one here.
-        output_device: where results go.
+        module: what to run; its parameters are on the first device.
+        device_ids: devices to run on. Default: all accelerators.
+        output_device: where results go. Default: the first device.
         dim: dimension of the batch.
 
     Shape:
@@ -28,18 +45,35 @@ class DataParallel(Module):
 
     def __init__(self, module: Module, device_ids=None, output_device=None, dim: int = 0) -> None:
         super().__init__()
-        ids = list(device_ids) if device_ids is not None else []
-        if len({str(i) for i in ids}) > 1:
+        there = _all_devices()
+        if not there and len({str(i) for i in device_ids or ()}) > 1:
             raise ValueError(
-                f"DataParallel: expected at most one device, got device_ids={ids}; run one process per device instead"
+                f"DataParallel: expected at most one device, got device_ids={list(device_ids)}: there is no accelerator"
             )
         self.module = module
-        self.device_ids = ids
-        self.output_device = output_device
         self.dim = dim
+        self.devices = [taeda.device(i) for i in (there if device_ids is None else device_ids)] if there else []
+        self.device_ids = [d.index for d in self.devices] if there else list(device_ids or ())
+        self.output_device: Any = output_device
+        if self.devices:
+            self.output_device = taeda.device(output_device) if output_device is not None else self.devices[0]
+            if len(self.devices) == 1:
+                self.module.to(self.devices[0])
 
     def forward(self, *inputs, **kwargs):
-        return self.module(*inputs, **kwargs)
+        if not self.devices:
+            return self.module(*inputs, **kwargs)
+        for t in chain(self.module.parameters(), self.module.buffers()):
+            if t.device != self.devices[0]:
+                raise RuntimeError(
+                    f"module must have its parameters and buffers on device {self.devices[0]} (device_ids[0]) but "
+                    f"found one of them on device: {t.device}"
+                )
+        parts, named = scatter_kwargs(inputs, kwargs, self.devices, self.dim)
+        if len(self.devices) == 1:
+            return self.module(*parts[0], **named[0])
+        used = self.devices[: len(parts)]
+        return gather(parallel_apply(replicate(self.module, used), parts, named), self.output_device, self.dim)
 
 
 def data_parallel(module: Module, inputs, device_ids=None, output_device=None, dim: int = 0, module_kwargs=None):

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import taeda
+from taeda._core.random import draw_as_on
 
 from ..trees import mapped
 from .checks import UNSPECIFIED, explain, seeded, tensors
@@ -193,6 +194,8 @@ def _run(entries, said, trace):
     try:
         with open(said, "w") as lines, open(trace, "w") as crash:
             faulthandler.enable(crash)
+            if DEVICE == "cuda":  # the CPU then draws as that device does
+                draw_as_on(taeda.cuda.default_generators[0])
             for _, function, *args in entries:
                 try:
                     found = function(*args)
