@@ -117,6 +117,7 @@ class GridOp(CustomOpDef):
     """
 
     without_derivative = "error"
+    _gives_derivative, _says_none = "register_autograd", ""
 
     def __init__(self, label: str, fn: Callable, out: dict[str, Callable]) -> None:
         self._given = _parameters(fn, label, out)

@@ -17,6 +17,8 @@ from .kernel import _OPERATORS, FUNCTIONS, Expression
 from .kernels.programs import Access, Block, Loop, Memory, Node
 
 _RANK = {"bool": 0, "int32": 1, "int64": 2, "float32": 3, "float64": 4}
+#: A tile is worked through by one thread: more than this is a mistake, not a choice.
+MOST_PLACES = 1 << 24
 #: What is computed with for elements of a dtype.
 WORKING = {
     "float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32", "int16": "int32",
@@ -596,6 +598,10 @@ def _checked_size(n: Any, what: str) -> int:
     if type(n) is not int or n < 1 or n & (n - 1):
         raise TypeError(
             f"kernel.{what}: sizes of tiles in the expression are powers of two that are known beforehand, got {n!r}"
+        )
+    if n > MOST_PLACES:
+        raise ValueError(
+            f"kernel.{what}: a tile has at most {MOST_PLACES} places in a dimension, got {n}; use smaller ones"
         )
     return n
 

@@ -66,6 +66,11 @@ class CustomOpDef(CustomOp):
     generate_vmap_rule = False
     #: What a call gives whose arguments require grad: an error when it is differentiated, at once, or constants.
     without_derivative = "later"
+    #: Where a derivative can be given, and what else can be said of an op without one.
+    _gives_derivative, _says_none = (
+        "register_autograd or bind(backward=...)",
+        (", or bind(no_grad=True): then nothing that it gives requires grad"),
+    )
 
     def __init__(
         self, name: str, fn: Callable | None, mutates_args: Any, schema: str | None = None, tags: Sequence = ()
@@ -258,10 +263,10 @@ class CustomOpDef(CustomOp):
 
     def _refuse_grad(self, leaves: list) -> None:
         if any(isinstance(x, Tensor) and x.requires_grad for x in leaves):
-            mend = "use no_grad()" if self._mutates else "give one with register_autograd or bind(backward=...)"
+            mend = "use no_grad()" if self._mutates else f"give one with {self._gives_derivative}"
             raise RuntimeError(
                 f"{self._qualname}(): an argument requires grad, and there is no derivative: {mend}; or detach the "
-                f"argument, or bind(no_grad=True): then nothing that it gives requires grad"
+                f"argument{self._says_none}"
             )
 
     def _no_derivative(self, ctx: Any, *grads: Any) -> Any:

@@ -179,7 +179,7 @@ def assemble() -> None:
             path.write_text(gallery_program(path.read_text()))
         (there / "GALLERY_HEADER.rst").write_text("Programs with pictures\n======================\n")
         index = SOURCE / "gallery" / "index.md"
-        index.write_text(index.read_text().replace("```{toctree}\n", "```{toctree}\nprograms/index\n", 1))
+        index.write_text(index.read_text().replace("\n*\n", "\nprograms/index\n*\n", 1))
 
     import website_reference
 

@@ -38,6 +38,7 @@ ABSENT = {}
 #: The type of the device that is an accelerator; None: there is none.
 ACCELERATOR = None
 cdef object failures = threading.local()
+cdef int failed = 0  # how many threads have an error in `failures`: a number that costs nothing to ask
 
 
 # ---- the place -------------------------------------------------------------------------------------------------------
@@ -207,14 +208,20 @@ class Contract:
 
 def fail(error):
     """Keep an error of a launch on this thread: the call that launched raises it when it ends."""
+    global failed
     if getattr(failures, "first", None) is None:
         failures.first = error
+        failed += 1
 
 
 cdef int end_call() except -1:
+    global failed
+    if not failed:
+        return 0
     error = getattr(failures, "first", None)
     if error is not None:
         failures.first = None
+        failed -= 1
         raise error
     return 0
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import Composite
-from ..ops.table import OPS
+from ..ops.table import OPS, trait
 
 
 class OpOverload:
@@ -32,6 +32,11 @@ class OpOverload:
         name = self.overloadpacket.__name__
         own = getattr(self.overloadpacket.function, "_mutates", None)
         return name.endswith("_") and not name.endswith("__") if own is None else bool(own)
+
+    @property
+    def draws(self) -> bool:
+        """Whether it draws random numbers."""
+        return bool(trait(self.overloadpacket.function, "random", False))
 
     @property
     def _schema(self) -> str:

@@ -2,8 +2,9 @@
 
 A record is a function with the parameters of the op in PyTorch's library. It computes nothing. It returns the function
 of taeda that is meant, with the arguments for it. A record looks at numbers, words and lists alone, so that its tensors
-may as well be steps of a graph. From the records come ``taeda.aten``, the ops of TorchScript and the reader of
-``.pt2`` files. An op without a record is the function of its name here, with the same arguments in the same order.
+may as well be steps of a graph. Its traits are those of what it means. From the records come ``taeda.aten``, the ops of
+TorchScript and the reader of ``.pt2`` files. An op without a record is the function of its name here, with the same
+arguments in the same order.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .._schema import read_schema
 from ..nn import functional as F
 from ..nn import lower
 from ..ops.table import METHODS, OPS
+from ..ops.traits import traits
 from .signatures import signatures
 
 
@@ -42,14 +44,18 @@ def itself(input: Any) -> Any:
     return input
 
 
+_moved = traits(moves=True)
+
+
 # ---- views ----------------------------------------------------------------------------------------------------------
 
 
+@traits(moves=True)
 def _slice(self, dim=0, start=None, end=None, step=1):
     if isinstance(step, int) and step <= 0:
         raise RuntimeError("slice step must be positive")
     if not isinstance(dim, int) or not -64 <= dim < 64:  # no tensor has more; the key has an entry for each before it
-        raise IndexError(f"slice(): expected dim to be a dimension of the tensor, got {dim!r:.80}")
+        raise IndexError(f"slice(): the tensor has no dimension {dim!r:.80}")
     cut = slice(start, None if end == 2**63 - 1 else end, step)
     key = (*[slice(None)] * dim, cut) if dim >= 0 else (Ellipsis, cut, *[slice(None)] * (-dim - 1))
     return _call(operator.getitem, self, key)
@@ -80,6 +86,7 @@ def _elu(self, alpha=1, scale=1, input_scale=1):
     return _call(OPS["elu_kernel"], self, float(alpha), float(scale), float(input_scale))
 
 
+@traits(pointwise=True)
 def _copied(
     self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None
 ):  # fmt: skip
@@ -218,13 +225,13 @@ def _other(function: Callable) -> Callable:
 
 #: By name, or by name and overload where only that one is spelled otherwise.
 RECORDS: dict[str, Callable] = {
-    "alias": lambda self: _call(OPS["view_as"], self, self),
-    "lift": lambda self: _call(itself, self), "lift_fresh": lambda self: _call(itself, self),
+    "alias": _moved(lambda self: _call(OPS["view_as"], self, self)),
+    "lift": _moved(lambda self: _call(itself, self)), "lift_fresh": _moved(lambda self: _call(itself, self)),
     "lift_fresh_copy": lambda self: _call(OPS["clone"], self),
     "slice": _slice, "index": _indexed, "_unsafe_index": _indexed, "index_put": _put("index_put"),
     "index_put_": _put("index_put_"),
-    "view": lambda self, size: _call(OPS["view"], self, size),  # in one of two signatures `size` is a dtype
-    "_unsafe_view": lambda self, size: _call(OPS["view"], self, size),
+    "view": _moved(lambda self, size: _call(OPS["view"], self, size)),  # in one of two signatures `size` is a dtype
+    "_unsafe_view": _moved(lambda self, size: _call(OPS["view"], self, size)),
     "_reshape_alias": lambda self, size, stride: _call(OPS["reshape"], self, size),
     "mT": lambda self: _call(OPS["transpose"], self, -2, -1), "mH": _other(OPS["adjoint"]),
     "matrix_H": _other(OPS["adjoint"]), "numpy_T": lambda self: _call(OPS["t"], self),
@@ -308,5 +315,6 @@ def function_of(name: str, overload: str = "") -> Callable | None:
         function, given, named = record(*args, **kwargs)
         return function(*given, **named)
 
+    vars(run).update(vars(record))
     run.__name__ = run.__qualname__ = name
     return run

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from .._core import NoCudaError, OutOfMemoryError
 from .._no_device import answering
-from . import amp, nccl, nvtx
+from . import _lacking, amp, nccl, nvtx
 from ._driver import CudaError
 from .devices import (
     _CudaDeviceProperties,
@@ -36,6 +36,8 @@ from .devices import (
     utilization,
 )  # fmt: skip
 from .memory import (
+    CUDAPluggableAllocator,
+    MemPool,
     caching_allocator_alloc,
     caching_allocator_delete,
     device_memory_used,
@@ -118,39 +120,16 @@ def _lazy_init() -> None:
 # ---- what is not there yet -------------------------------------------------------------------------------------------
 
 
-def _lacking(name: str) -> NoReturn:
-    need(name)
-    raise NotImplementedError(f"cuda.{name}: not there yet (docs/cuda.md)")
-
-
-def _refused(name: str) -> Any:
-    def function(*args: Any, **kwargs: Any) -> NoReturn:
-        _lacking(name)
-
-    function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = __name__, "Refused: not there yet."
-    return function
-
-
-def _refused_class(name: str) -> Any:
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        _lacking(name)
-
-    return type(name, (), {"__init__": __init__, "__doc__": "Refused: not there yet.", "__module__": __name__})
-
-
-cudart, current_blas_handle, make_graphed_callables = map(
-    _refused, ("cudart", "current_blas_handle", "make_graphed_callables")
+cudart, current_blas_handle, make_graphed_callables = (
+    _lacking.refused(__name__, name) for name in ("cudart", "current_blas_handle", "make_graphed_callables")
 )
-CUDAGraph, CUDAPluggableAllocator, MemPool, graph = map(
-    _refused_class, ("CUDAGraph", "CUDAPluggableAllocator", "MemPool", "graph")
-)
+CUDAGraph, graph = (_lacking.refused_class(__name__, name) for name in ("CUDAGraph", "graph"))
 
 
 def _typed(name: str) -> Any:
     class Meta(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-            _lacking(name)
+            _lacking.lacking(name)
 
         def __instancecheck__(cls, x: Any) -> bool:
             from .._core import Tensor

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import Number, Size, Tensor, _device, _dtype
+from ..cuda.memory import CUDAPluggableAllocator as CUDAPluggableAllocator
 from ..cuda._driver import CudaError as CudaError
 from ..cuda.streams import Event as Event
 from ..cuda.streams import ExternalStream as ExternalStream
+from ..cuda.memory import MemPool as MemPool
 from ..cuda.streams import Stream as Stream
 from ..cuda.streams import StreamContext as StreamContext
 from . import amp as amp
@@ -82,8 +84,6 @@ class ByteTensor:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 class CUDAGraph:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-class CUDAPluggableAllocator:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 class CharTensor:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 class DoubleTensor:
@@ -95,8 +95,6 @@ class HalfTensor:
 class IntTensor:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 class LongTensor:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-class MemPool:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 class NoCudaError(builtins.RuntimeError): ...
 class OutOfMemoryError(builtins.RuntimeError): ...

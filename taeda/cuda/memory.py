@@ -10,16 +10,20 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _contract, _driver, _native
+from ._lacking import refused_class
 from ._native import MEMORIES, STATISTICS
 from .devices import index_of
 
 __all__ = [
-    "caching_allocator_alloc", "caching_allocator_delete", "device_memory_used", "empty_cache", "get_allocator_backend",
-    "get_per_process_memory_fraction", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",
-    "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats",
-    "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_memory_stats", "reset_max_memory_allocated",
-    "reset_max_memory_cached", "reset_peak_memory_stats", "set_per_process_memory_fraction",
+    "CUDAPluggableAllocator", "MemPool", "caching_allocator_alloc", "caching_allocator_delete",
+    "device_memory_used", "empty_cache", "get_allocator_backend", "get_per_process_memory_fraction",
+    "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated",
+    "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict",
+    "memory_summary", "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
+    "reset_peak_memory_stats", "set_per_process_memory_fraction",
 ]  # fmt: skip
+
+CUDAPluggableAllocator, MemPool = (refused_class(__name__, name) for name in ("CUDAPluggableAllocator", "MemPool"))
 
 _POOLS = ("all", "small_pool", "large_pool")
 _WHEN = ("current", "peak", "allocated", "freed")

@@ -337,7 +337,7 @@ class Node:
         if self.op == "call_function":
             if self.target in _impure:
                 return True
-            return writes(self.target) or (impure_random and draws(self.target))
+            return writes(self.target) or (impure_random and draws(self.target) is True)
         if self.op == "call_method":
             return self.target.endswith("_") and not self.target.endswith("__")
         if self.op == "call_module":

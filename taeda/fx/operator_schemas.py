@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from taeda._core import Composite, Op
@@ -16,12 +17,6 @@ __all__ = [
     "ArgsKwargsPair", "check_for_mutable_operation", "create_type_hint", "get_signature_for_torch_op",
     "normalize_function", "normalize_module", "type_matches",
 ]  # fmt: skip
-
-
-#: Functions that draw random numbers and are made of others.
-_RANDOM = frozenset(
-    "rand randn randint rand_like randn_like randint_like randperm bernoulli multinomial normal".split()
-)
 
 
 class ArgsKwargsPair(NamedTuple):
@@ -59,11 +54,11 @@ def _names(function: Callable) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-def draws(target: Any) -> bool:
-    """Whether a function draws random numbers."""
-    if not isinstance(target, (Op, Composite)):
-        return False
-    return target.__name__ in _RANDOM or (isinstance(target, Op) and bool(target.traits.get("random")))
+def draws(target: Any) -> bool | str:
+    """Whether a function draws random numbers; ``"noise"`` where a layer draws them for what it computes."""
+    if isinstance(target, OpOverload):
+        return target.draws
+    return trait(target, "random", False) if isinstance(target, (Op, Composite, FunctionType)) else False
 
 
 def check_for_mutable_operation(target: Callable, args: tuple, kwargs: dict[str, Any]) -> None:

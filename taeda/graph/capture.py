@@ -32,6 +32,7 @@ from taeda.fx import _names
 from taeda.fx.graph import Graph
 from taeda.fx.graph_module import GraphModule
 from taeda.fx.node import BASE_TYPES
+from taeda.fx.operator_schemas import draws
 from taeda.kernels.forks import free_in_children
 from taeda.nn import Module, Parameter
 from taeda.ops.creation import empty_strided
@@ -57,7 +58,6 @@ _VALUE = {
     "__repr__", "__str__", "__format__", "data_ptr", "__contains__",
 }  # fmt: skip
 _INDEXING = {"__getitem__": operator.getitem, "__setitem__": operator.setitem}
-_RANDOM = frozenset("rand randn randint randperm normal bernoulli".split())
 _VIEWS = frozenset("T H mT mH real imag".split())
 
 
@@ -402,7 +402,7 @@ class Session(TorchFunctionMode):
         if not kind or any(not isinstance(x, Stand) and not _is_plain(x) for x in tensors):
             return self.outside(func, args, kwargs)
         if not tensors:  # a new tensor is an input; random numbers are drawn in order
-            return self.outside(func, args, kwargs) if name in _RANDOM else func(*args, **kwargs)
+            return self.outside(func, args, kwargs) if draws(func) else func(*args, **kwargs)
         try:
             with self.lock:
                 return self.record(func, kind, target, args, kwargs)

@@ -11,6 +11,7 @@ from taeda import Tensor
 
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.matmul import linear
+from ..ops.table import traits
 
 
 def canonical_mask(
@@ -93,6 +94,7 @@ def _one_more(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else _extend(mask, mask.new_zeros((*mask.shape[:-1], 1)), -1)
 
 
+@traits(random="noise")
 def multi_head_attention_forward(
     query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight: Tensor | None,
     in_proj_bias: Tensor | None, bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float,

@@ -21,6 +21,7 @@ from ..ops import activation as _activation
 from ..ops import dropout as _dropout
 from ..ops.table import OPS as _OPS
 from ..ops.table import is_pointwise as _is_pointwise
+from ..ops.table import trait as _trait
 from ..ops.table import traits as _traits
 from ..ops import softmax as _softmax
 from ..ops.activation import (
@@ -257,6 +258,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     return input.threshold_(threshold, value)
 
 
+@_traits(random="noise")
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
@@ -285,6 +287,7 @@ def rrelu(
     return (taeda.rrelu_ if inplace else taeda.rrelu)(input, lower, upper, training)
 
 
+@_traits(random="noise")
 def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Any = None
 ) -> Tensor:
@@ -360,6 +363,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     return _softmax.log_softmax(input, _softmax_dim("log_softmax", dim, input.dim(), _stacklevel), dtype)
 
 
+@_traits(random="noise")
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A draw of a class that has a gradient: ``softmax((logits + g) / tau)`` with noise ``g = -log(-log(u))``, ``u``
     uniform.
@@ -395,6 +399,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
 
 # ---- dropout --------------------------------------------------------------------------------------------------------
+@_traits(random="noise")
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training each element becomes 0 with probability ``p``, and the others are divided by ``1 - p`` (Hinton et al.
     2012).
@@ -420,6 +425,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return (_dropout.dropout_ if inplace else _dropout.dropout)(input, p, training)
 
 
+@_traits(random="noise")
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout for SELU: elements become its limit, -1.7581, and the result is scaled so that mean and variance stay.
 
@@ -445,6 +451,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     return (_dropout.alpha_dropout_ if inplace else _dropout.alpha_dropout)(input, p, training)
 
 
+@_traits(random="noise")
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """:func:`alpha_dropout` of whole channels.
 
@@ -471,6 +478,7 @@ def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool) -> Te
     return (_dropout.feature_dropout_ if inplace else _dropout.feature_dropout)(input, p, training)
 
 
+@_traits(random="noise")
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """:func:`dropout` of whole channels of signals.
 
@@ -501,6 +509,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _unbatched(input, 3, p, training, inplace)
 
 
+@_traits(random="noise")
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """:func:`dropout` of whole channels of images.
 
@@ -536,6 +545,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _drop_channels(input, p, training, inplace)
 
 
+@_traits(random="noise")
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """:func:`dropout` of whole channels of volumes.
 
@@ -1034,7 +1044,7 @@ def _with_indices(pool: Callable, arguments: str = "2", side: int = 4) -> Callab
         >>> places.shape
         taeda.Size([1, 2{f", {side}" * n}])
     """
-    return _traits(canonical=getattr(pool, "canonical", False))(function)
+    return _traits(canonical=_trait(pool, "canonical", False), random=_trait(pool, "random", False))(function)
 
 
 max_pool1d_with_indices = _with_indices(max_pool1d)

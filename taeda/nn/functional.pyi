@@ -22,6 +22,7 @@ _p: Any
 _power: Any
 _sizes: Any
 _softmax_dim: Any
+_trait: Any
 _traits: Any
 _unbatched: Any
 _with_indices: Any

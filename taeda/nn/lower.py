@@ -21,7 +21,7 @@ from ..ops import normalization as _normalization
 from ..ops import pooling as _pooling
 from ..ops.conv import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from ..ops.recurrent import cell as _cell
-from ..ops.table import checked, composite, expect_tensors, is_index
+from ..ops.table import checked, composite, expect_tensors, is_index, traits
 from . import functional as F
 from .modules._recurrent import recurrent as _recurrent
 
@@ -67,6 +67,7 @@ def _network(mode: str, args: tuple, named: dict[str, Any]) -> tuple[Tensor, Any
     return _recurrent(mode, x, hx, weights, biases, layers, dropout, train, bidirectional, batch_first, sizes)
 
 
+@traits(random="noise")
 def lstm(*args: Any, **named: Any) -> tuple[Tensor, Tensor, Tensor]:
     """A long short-term memory network (Hochreiter and Schmidhuber 1997) from its parameters. :class:`taeda.nn.LSTM`
     keeps them.
@@ -88,6 +89,7 @@ def lstm(*args: Any, **named: Any) -> tuple[Tensor, Tensor, Tensor]:
     return out, h, c
 
 
+@traits(random="noise")
 def gru(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
     """A gated recurrent network (Cho et al. 2014) from its parameters. :class:`taeda.nn.GRU` keeps them.
 
@@ -105,6 +107,7 @@ def gru(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
     return _network("GRU", args, named)
 
 
+@traits(random="noise")
 def rnn_tanh(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
     """An Elman network, ``h' = tanh(w_ih @ x + b_ih + w_hh @ h + b_hh)``, from its parameters. :class:`taeda.nn.RNN`
     keeps them.
@@ -123,6 +126,7 @@ def rnn_tanh(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
     return _network("RNN_TANH", args, named)
 
 
+@traits(random="noise")
 def rnn_relu(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
     """An Elman network, ``h' = relu(w_ih @ x + b_ih + w_hh @ h + b_hh)``, from its parameters. :class:`taeda.nn.RNN`
     keeps them.
@@ -369,7 +373,7 @@ def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
 # ---- dropout, embedding ---------------------------------------------------------------------------------------------
 
 
-@composite(method=False, out=True, canonical=True)
+@composite(method=False, out=True, canonical=True, random="noise")
 def native_dropout(input, p, train: Any = True):
     """:func:`dropout`, with a mask of what was kept.
 

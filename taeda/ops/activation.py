@@ -164,7 +164,7 @@ def prelu(input, weight):
     return prelu_kernel(input, weight)
 
 
-@composite(method=False)
+@composite(method=False, random="noise")
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
     """``input`` where it is positive, ``slope * input`` elsewhere, with a random slope in training (Xu et al. 2015,
     "Empirical Evaluation of Rectified Activations").
@@ -204,7 +204,7 @@ def _drawn_slopes(input, lower, upper, generator):
     return input.new_ones(input.shape).masked_scatter(negative, slopes.to(input.dtype))
 
 
-@composite(method=False, functional=rrelu)
+@composite(method=False, functional=rrelu, random="noise")
 def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
     """In-place form of :func:`rrelu`."""
     if not training:

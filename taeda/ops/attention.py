@@ -83,7 +83,7 @@ def _attention(query, key, value, mask, causal, scale):
 
 @primitive(
     launching.attention_dropout, method=False, out=False, planned=True, outputs=("out", "sums", "states"),
-    differentiable=[0], node="ScaledDotProductFlashAttentionForCpu", flops=flops.attention, random=True,
+    differentiable=[0], node="ScaledDotProductFlashAttentionForCpu", flops=flops.attention, random="noise",
     copied=("query", "key", "out"),
 )  # fmt: skip
 def _attention_dropout(query, key, value, mask, causal, scale, dropout):
@@ -215,7 +215,7 @@ def _by_tiles() -> bool:
     return contract is None or contract.keeps_tiles
 
 
-@composite(method=False, autocast="lower", lowering=_by_definition)
+@composite(method=False, autocast="lower", lowering=_by_definition, random="noise")
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale: float | None = None, enable_gqa=False
 ):

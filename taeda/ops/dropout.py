@@ -51,7 +51,9 @@ def dropout_backward(grad, mask, scale):
 dropout_backward.vjp(grad=lambda g, mask, scale: dropout_backward(g, mask, scale))
 
 
-@primitive(method=False, out=False, outputs=("out", "mask"), differentiable=[0], name="_dropout", node="Mul")
+@primitive(
+    method=False, out=False, outputs=("out", "mask"), differentiable=[0], name="_dropout", node="Mul", random="noise",
+)  # fmt: skip
 def _masked_dropout(input, p, scale):
     """``input * scale`` with the chance ``1 - p``, else ``input * 0``; and a bool mask, a byte where PyTorch keeps a
     factor."""
@@ -111,7 +113,7 @@ def _form(name: str, drop: Callable, functional: Any, feature: bool, doc: str) -
 
     dropout.__name__ = dropout.__qualname__ = name
     dropout.__doc__ = doc
-    return composite(method=False, functional=functional)(dropout)
+    return composite(method=False, functional=functional, random="noise")(dropout)
 
 
 def _family(name: str, drop: Callable, feature: bool, doc: str) -> None:

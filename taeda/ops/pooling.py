@@ -619,7 +619,7 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
     return values, indices.squeeze(0) if single else indices
 
 
-@traits(autocast="float32")
+@traits(autocast="float32", random="noise")
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
@@ -650,7 +650,7 @@ def fractional_max_pool2d(
     )
 
 
-@traits(autocast="float32")
+@traits(autocast="float32", random="noise")
 def fractional_max_pool3d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):

@@ -52,7 +52,7 @@ def _fills(function: Callable) -> Any:
         getattr(core, name, None),
         function.__name__,
         inplace=True,
-        traits={"also": {"from": "from_"}},
+        traits={"also": {"from": "from_"}, "random": True},
     )
     op.vjp(input=lambda g: g.new_zeros(g.shape))
     _register(op.name, op, True)
@@ -382,7 +382,7 @@ def cauchy_(input, median=0.0, sigma=1.0, *, generator=None):
 # ---- new tensors -----------------------------------------------------------------------------------------------------
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, random=True)
 def _filled(input, fill, numbers, generator):
     """``input``, which was just made, filled with random numbers: under ``vmap`` with others for each example."""
     return finish(fill(input.clone(), *numbers, generator=generator), None, False)
@@ -403,7 +403,7 @@ callbacks.fresh = _fresh_under_mode
 _fresh = factories.fresh
 
 
-@composite(method=False, meta="sizes", canonical=True, native=True)
+@composite(method=False, meta="sizes", canonical=True, native=True, random=True)
 def rand(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
@@ -432,7 +432,7 @@ def rand(
     return _fresh(uniform_, t, 0.0, 1.0, generator, requires_grad, out)
 
 
-@composite(method=False, meta="sizes", canonical=True, native=True)
+@composite(method=False, meta="sizes", canonical=True, native=True, random=True)
 def randn(
     *size, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
@@ -476,7 +476,7 @@ def _no_more(name: str, keywords: dict) -> None:
         raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(keywords))}'")
 
 
-@composite(method=False, meta="numbers", native=True)
+@composite(method=False, meta="numbers", native=True, random=True)
 def randint(
     *args, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, **kw
 ):
@@ -537,7 +537,7 @@ def _like(input: Tensor, dtype: Any, device: Any, memory_format: Any) -> Tensor:
 
 
 @composite(
-    method=False, pointwise="form",
+    method=False, pointwise="form", random=True,
     lowering=lambda input, dtype, device, generator: _drawn_like(rand, input, dtype, device, generator),
 )  # fmt: skip
 def rand_like(
@@ -568,7 +568,7 @@ def _drawn_like(draw, input, dtype, device, generator):
 
 
 @composite(
-    method=False, pointwise="form",
+    method=False, pointwise="form", random=True,
     lowering=lambda input, dtype, device, generator: _drawn_like(randn, input, dtype, device, generator),
 )  # fmt: skip
 def randn_like(
@@ -594,7 +594,7 @@ def randn_like(
     return _fresh(normal_, _like(input, dtype, device, memory_format), 0.0, 1.0, generator, requires_grad)
 
 
-@composite(method=False, native=True)
+@composite(method=False, native=True, random=True)
 def randint_like(
     input, low=0, high=None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None,
     generator=None, pin_memory=False,
@@ -621,7 +621,7 @@ def randint_like(
     return _fresh(random_, _like(input, dtype, device, memory_format), *bounds, generator, requires_grad)
 
 
-@composite(method=False, meta="numbers", canonical=True, native=True)
+@composite(method=False, meta="numbers", canonical=True, native=True, random=True)
 def randperm(
     n, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False
 ):
@@ -660,7 +660,7 @@ def randperm(
     return finish(t, None, requires_grad)
 
 
-@primitive(core.permutation, method=False, out=False)
+@primitive(core.permutation, method=False, out=False, random=True)
 def _permutation(n, generator):
     """0 to ``n - 1`` in random order."""
 
@@ -668,7 +668,7 @@ def _permutation(n, generator):
 # ---- from tensors ----------------------------------------------------------------------------------------------------
 
 
-@composite(method=False, meta="numbers", native=True)
+@composite(method=False, meta="numbers", native=True, random=True)
 def normal(
     mean, std=None, size=None, *, generator=None, out=None, dtype=None, layout=None, device=None, requires_grad=False,
     pin_memory=False, **kw
@@ -725,7 +725,7 @@ def _normal_from(mean, std, sizes, dtype, device, generator):
     return _fill_normal_of(factories.new("normal", (sizes,), None, dtype, None, device), mean, std, generator)
 
 
-@primitive(_normal_from, method=False, out=False, decomposition=_normal_from)
+@primitive(_normal_from, method=False, out=False, decomposition=_normal_from, random=True)
 def _normal_of(mean, std, sizes, dtype, device, generator):
     """Normal numbers of the given means and deviations, of which they are, as in PyTorch, no functions."""
 
@@ -752,7 +752,7 @@ def _broadcast(a: Any, b: Any) -> list[int]:
     return result
 
 
-@primitive(out="any", out_aligned=("input",), moves=False)
+@primitive(out="any", out_aligned=("input",), moves=False, random=True)
 def bernoulli(input, p=None, *, generator=None):
     """Ones and zeros: a one with the probability that ``input`` holds at that place.
 
@@ -787,7 +787,7 @@ bernoulli.traits["lowering"] = _bernoulli_by_rand
 bernoulli.vjp(input=lambda g: g.new_zeros(g.shape))
 
 
-@primitive()
+@primitive(random=True)
 def poisson(input, generator=None):
     """Random numbers of Poisson's distribution, ``P(k) = rate ** k * exp(-rate) / k!``, with the rates in ``input``.
 
@@ -814,7 +814,7 @@ def poisson(input, generator=None):
 poisson.vjp(input=lambda g: g.new_zeros(g.shape))
 
 
-@primitive(differentiable=(), out="same")
+@primitive(differentiable=(), out="same", random=True)
 def multinomial(input, num_samples, replacement=False, *, generator=None):
     """Indices drawn with the weights in each row: index ``i`` with probability ``row[i] / sum(row)``.
 

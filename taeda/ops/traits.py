@@ -20,7 +20,7 @@ TRAITS: dict[str, str] = {
     "autocast": "precision within autocast: `lower`, `float32`, `widest`, or a function of the arguments",
     "native": "PyTorch has this composite as an op; a pointwise body gets half precision as it is",
     "operator": "the operator of Tensor that runs this op, as a TorchFunctionMode is handed it",
-    "random": "two calls give different numbers",
+    "random": 'two calls give different numbers; `"noise"`: it is a layer that does, and a dead call is left out',
     "functional": "set by the table: the op whose in-place form this is",
     "inplace": "set by the table: the in-place form",
     "writes": "of a composite: which arguments a call writes to, a function of the arguments",

@@ -26,7 +26,7 @@ TORCH_VERSION = "2.13.0"
 RENAMED = {
     "autograd.anomaly_mode": "taeda.autograd.anomaly", "autograd.grad_mode": "taeda.autograd.modes",
     "_functorch.vmap": "taeda.func.vmap", "distributed.checkpoint.api": "taeda.distributed.checkpoint",
-    **dict.fromkeys(("cuda.graphs", "cuda.memory", "cuda.random", "cuda.streams"), "taeda.cuda"),
+    "cuda.graphs": "taeda.cuda",
     "distributed.tensor._utils": "taeda.distributed.tensor.layout", "optim.adamw": "taeda.optim.adam",
     "optim._adafactor": "taeda.optim.adafactor", "optim._muon": "taeda.optim.muon",
     "types": "taeda.standin.overlay.types", "version": "taeda.standin.overlay.version",

@@ -8,6 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import taeda  # noqa: E402
+from taeda.aten import packet  # noqa: E402
+from taeda.aten.spellings import function_of  # noqa: E402
 
 from .opdb.translate import translate  # noqa: E402
 
@@ -121,3 +123,19 @@ def test_call_by_name(call):
 def test_a_dimension_that_is_not_there():
     with pytest.raises(IndexError):
         taeda.ops.aten.slice(taeda.ones(2, 2), 2, 0, 1)
+
+
+def overloads():
+    """PyTorch's native ops that taeda has, and the same as PyTorch's objects."""
+    for name in torch._C._dispatch_get_all_op_names():
+        space, _, label = name.partition("::")
+        op, _, overload = label.partition(".")
+        if space == "aten" and function_of(op, overload) is not None and hasattr(torch.ops.aten, op):
+            theirs = getattr(getattr(torch.ops.aten, op), overload or "default", None)
+            if theirs is not None:
+                yield label, getattr(packet(op), overload or "default"), theirs
+
+
+def test_what_is_random():
+    differ = {n for n, ours, theirs in overloads() if ours.draws != (torch.Tag.nondeterministic_seeded in theirs.tags)}
+    assert not differ

@@ -316,3 +316,14 @@ def test_the_page_names_the_ops_that_run_on_the_host():
     listed = re.search(r"These are, by name:(.*?)\.\n", page.read_text(), re.S)[1]
     there = {op.name for op in OPS.values() if getattr(op, "traits", {}).get("on_host")}
     assert re.findall(r"`(\w+)`", listed) == sorted(there) and len(there) <= 60
+
+
+@pytest.mark.parametrize("wrap", [lambda d: d, lambda d: taeda.utils.data.Subset(d, range(4))])
+def test_a_data_set_of_tensors_on_a_device_gives_batches_there(wrap):
+    data = wrap(taeda.utils.data.TensorDataset(here().t().to("far"), taeda.arange(4)))
+    (x, i), (y, j) = taeda.utils.data.DataLoader(data, batch_size=2)
+    assert x.device.type == y.device.type == "far" and i.is_cpu and j.is_cpu
+    assert taeda.cat([x, y]).cpu().equal(here().t()) and taeda.cat([i, j]).tolist() == [0, 1, 2, 3]
+    with taeda.device("far"):  # where the indices are made has nothing to do with it
+        (k,) = next(iter(taeda.utils.data.DataLoader(taeda.utils.data.TensorDataset(taeda.arange(4, device="cpu")), 4)))
+    assert k.is_cpu and k.tolist() == [0, 1, 2, 3]

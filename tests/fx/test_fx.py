@@ -16,7 +16,7 @@ import taeda
 from taeda import fx, nn
 from taeda._core import Composite, Op
 from taeda.fx.experimental.proxy_tensor import make_fx
-from taeda.fx.passes.dialect.common.cse_pass import CSEPass
+from taeda.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
 from taeda.fx.passes.graph_drawer import FxGraphDrawer
 from taeda.fx.passes.graph_manipulation import get_size_of_all_nodes, replace_target_nodes_with
 from taeda.fx.passes.infra.pass_base import PassBase, PassResult
@@ -464,6 +464,44 @@ def test_nothing_is_shared_where_something_is_written(write):
     shared = CSEPass()(fx.symbolic_trace(program))
     assert not shared.modified
     assert all(same(a, b) for a, b in zip(shared.graph_module(x), program(x), strict=True))
+
+
+aten = taeda.ops.aten
+DRAWS = {
+    "dropout": lambda x: nn.functional.dropout(x, 0.5),
+    "feature_dropout": lambda x: taeda.feature_dropout(x, 0.5, True),
+    "feature_alpha_dropout": lambda x: nn.functional.feature_alpha_dropout(x, 0.5, True),
+    "rrelu": lambda x: nn.functional.rrelu(-x, 0.1, 0.9, True),
+    "gumbel_softmax": lambda x: nn.functional.gumbel_softmax(x),
+    "attention": lambda x: nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5),
+    "pooling": lambda x: nn.functional.fractional_max_pool2d(x, 1, 5),
+    "bernoulli": lambda x: taeda.bernoulli(x, 0.5),
+    "poisson": lambda x: taeda.poisson(x),
+    "binomial": lambda x: taeda.binomial(x, x / 64),
+    "normal": lambda x: taeda.normal(x, 1.0),
+    "randint_like": lambda x: taeda.randint_like(x, 1000),
+    "native": lambda x: aten.native_dropout.default(x, 0.5, True)[0],
+    "overload": lambda x: aten.poisson.default(x),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("banned", [None, get_CSE_banned_ops()], ids=["alone", "banned"])
+def test_two_draws_are_never_one(draw, banned):
+    x = taeda.arange(1.0, 65).reshape((1, 64, 1, 1) if draw.startswith("feature") else (1, 1, 8, 8))
+    traced = fx.symbolic_trace(lambda x: (DRAWS[draw](x), DRAWS[draw](x)))
+    shared = CSEPass(banned)(traced).graph_module
+    taeda.manual_seed(0)
+    want = traced(x)
+    taeda.manual_seed(0)
+    got = shared(x)
+    assert not same(*want) and all(same(a, b) for a, b in zip(got, want, strict=True))
+
+
+def test_dead_noise_is_left_out():
+    traced = fx.symbolic_trace(lambda x: (nn.functional.dropout(x), taeda.rand_like(x), x)[2])
+    assert traced.graph.eliminate_dead_code()
+    assert [n.name for n in traced.graph.nodes] == ["x", "rand_like", "output"]
 
 
 def test_nodes_are_put_in_order():

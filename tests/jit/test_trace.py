@@ -77,6 +77,16 @@ def test_values_that_python_reads_are_warned_of():
     assert traced(-taeda.ones(2)).tolist() == [-2, -2]
 
 
+@pytest.mark.parametrize("draw", [
+    lambda c: nn.functional.dropout(c, 0.5), lambda c: taeda.bernoulli(c / 2), lambda c: taeda.poisson(c),
+    lambda c: nn.functional.rrelu(-c, training=True), lambda c: taeda.rand_like(c),
+], ids=["dropout", "bernoulli", "poisson", "rrelu", "rand_like"])  # fmt: skip
+def test_what_is_drawn_from_a_constant_is_drawn_in_each_run(draw):
+    c, x = taeda.ones(100), taeda.zeros(100)
+    traced = taeda.jit.trace(lambda x: x + draw(c), (x,), check_trace=False)
+    assert not taeda.equal(traced(x), traced(x))
+
+
 def test_tensors_of_numbers_are_constants_that_are_warned_of():
     def f(x):
         return x + taeda.tensor(x.tolist()) + taeda.from_numpy(np.ones(2, np.float32))

@@ -303,7 +303,10 @@ def test_everywhere():
     batch = taeda.randn(4, 3, 5)
     close(taeda.vmap(scaled, (0, None))(batch, 2.0), batch * 2)
     close(taeda.vmap(lambda x: scaled(x.t(), 3.0), 1)(batch), batch.transpose(0, 1).transpose(1, 2) * 3)
-    with pytest.raises(RuntimeError, match="requires grad, and there is no derivative"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"requires grad, and there is no derivative: give one with register_autograd; or detach the argument$",
+    ):
         scaled(x.clone().requires_grad_(), 2.0)
     scaled.register_autograd(
         lambda ctx, g: (scaled(g, ctx.factor), None),
@@ -540,3 +543,15 @@ def test_more_errors():
 def _twice(n):
     v = kernel.exp(kernel.arange(n) * 0.5)
     return kernel.sum(v) + kernel.max(v)
+
+
+def test_a_tile_of_too_many_places_is_an_error():
+    @kernel.grid(name="test::immense", out=lambda x: x)
+    def immense(x, out, block=16):
+        i = kernel.tiles(out.shape[0], block)
+        out[i] = x[i] + 1
+
+    assert immense(taeda.ones(3), 1 << 20).tolist() == [2, 2, 2]
+    for block in (1 << 25, 1 << 40, 1 << 62):
+        with pytest.raises(ValueError, match="at most 16777216 places"):
+            immense(taeda.ones(3), block)

@@ -41,6 +41,10 @@ def calls(name, rng):
         )
     if name in ("take_apart", "join_parts"):
         return [0, 1], [37, int(rng.choice([8, 16]))], (1, 1)
+    if name == "join_norms":
+        return [0, 1], [int(rng.integers(100)), int(rng.integers(3))], (1, 1)
+    if name == "give_number":
+        return [0, 1], [7], (1, 1)
     if name in ("divide_float", "divide_double"):
         return [0, 1], [], (1, 1)
     if name == "transpose_piece":  # 2 x 3 matrices of 4 x 6 float32, outside of two that the kernel does itself

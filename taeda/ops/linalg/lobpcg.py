@@ -176,7 +176,7 @@ def _lobpcg_backward(g, A, B, values, vectors):
     return (0.5 * (made + H(made)),)
 
 
-@composite(method=False)
+@composite(method=False, random="noise")
 def lobpcg(
     A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
     ortho_iparams=None, ortho_fparams=None, ortho_bparams=None,

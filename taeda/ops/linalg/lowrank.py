@@ -28,7 +28,7 @@ def _range(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     return Q
 
 
-@composite(method=False)
+@composite(method=False, random="noise")
 def svd_lowrank(A, q=6, niter=2, M=None):
     """``A - M ~= U @ diag(S) @ V.mH`` of rank ``q``, by a random projection and ``niter`` power iterations (Halko,
     Martinsson and Tropp 2011). Faster than :func:`taeda.linalg.svd` where ``q`` is small.
@@ -64,7 +64,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     return (V, S, U) if wide else (U, S, V)
 
 
-@composite(method=False)
+@composite(method=False, random="noise")
 def pca_lowrank(A, q=None, center=True, niter=2):
     """Principal components: :func:`svd_lowrank` of ``A`` less the mean of its columns.
 

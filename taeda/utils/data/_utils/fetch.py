@@ -12,11 +12,11 @@ from .collate import default_collate
 
 def _fetch_rows(dataset: TensorDataset, indices: list[int]) -> list:
     """What collating the rows one by one would give, by one gather per tensor."""
-    where = tensor(indices)
+    where = tensor(indices, device="cpu")
     n = len(dataset)
     if int(where.min()) < 0:  # negative indices count from the end; what is out of range is for index_select to report
-        where = tensor([i + n if i < 0 else i for i in indices])
-    return [index_select(t, 0, where) for t in dataset.tensors]
+        where = tensor([i + n if i < 0 else i for i in indices], device="cpu")
+    return [index_select(t, 0, where.to(t.device)) for t in dataset.tensors]
 
 
 def _rows(dataset: Any) -> bool:

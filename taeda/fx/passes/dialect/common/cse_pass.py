@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from taeda._namespaces import complete
 from taeda.utils import _pytree as pytree
 
 from ...._codegen import inplace_methods
 from ....graph import Graph
 from ....graph_module import GraphModule, _get_attr
 from ....node import Node
-from ....operator_schemas import writes
+from ....operator_schemas import draws, writes
 from ...infra.pass_base import PassBase, PassResult
 
 __all__ = ["CSEPass", "get_CSE_banned_ops"]
@@ -18,13 +19,8 @@ __all__ = ["CSEPass", "get_CSE_banned_ops"]
 
 def get_CSE_banned_ops() -> set[Any]:
     """Functions whose calls are never shared: those that draw random numbers or make memory that is written later."""
-    import importlib
-
-    root = importlib.import_module("taeda")
-    names = (
-        "dropout rand rand_like randn randn_like randint randperm bernoulli multinomial normal empty empty_like".split()
-    )
-    return {getattr(root, name) for name in names}
+    known = complete()
+    return {known["empty"], known["empty_like"], *filter(draws, known.values())}
 
 
 def _writes(node: Node) -> bool:
@@ -58,20 +54,20 @@ class CSEPass(PassBase):
         known: dict[Any, Node] = {}
         changed, may_share = False, not any(map(_writes, graph_module.graph.nodes))
         for node in graph_module.graph.nodes:
-            made = None
-            if may_share and node.op == "call_function" and node.target not in self.banned_ops and not node.is_impure():
-                key = self._key(node, values)
-                if key is not None and key in known:
-                    values[node] = known[key]
-                    changed = True
-                    continue
-                made = values[node] = graph.node_copy(node, values.__getitem__)
-                if key is not None:
-                    known[key] = made
-            else:
-                values[node] = graph.node_copy(node, values.__getitem__)
+            key = self._key(node, values) if may_share and self._same_again(node) else None
+            if key is not None and key in known:
+                values[node], changed = known[key], True
+                continue
+            values[node] = graph.node_copy(node, values.__getitem__)
+            if key is not None:
+                known[key] = values[node]
         graph._codegen = graph_module.graph._codegen
         return PassResult(GraphModule(graph_module, graph), changed)
+
+    def _same_again(self, node: Node) -> bool:
+        """Whether a second call would give the same."""
+        shared = node.op == "call_function" and node.target not in self.banned_ops
+        return shared and not node.is_impure() and not draws(node.target)
 
     @staticmethod
     def _key(node: Node, values: dict[Node, Node]) -> Any:
