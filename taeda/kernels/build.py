@@ -1,8 +1,8 @@
 """From kernel text to an address: hash, look up on disk, else compile, then load.
 
-A kernel is content-addressed: its name is the hash of its text, its target and the compiler's version. Look-up order:
-the user's disk cache, LLVM. Cache files are written to a temporary name and renamed,
-so that processes can share a cache. An entry that does not load is dropped and built again.
+A kernel is content-addressed: by the hash of its text, its target and the compiler's version. Look-up order: what the
+wheel brought along (:mod:`.shipped`), the user's disk cache, LLVM. Cache files are written to a temporary name and
+renamed, so that processes can share a cache. An entry that does not load is dropped and built again.
 
 Every kernel has a probe: an entry that jumps to the body (a load, a test and a jump) unless a profiler has put its
 function there. Whoever holds the kernel's address need not know (:func:`watch`).
@@ -24,9 +24,10 @@ from . import target as targets
 from .files import atomic_write, read_regular
 from .forks import loading
 from .ir import Function
+from .shipped import Pack
 from .target import Target, here, host
 
-FORMAT = 1  # change it with the layout of the cache
+FORMAT = 2  # change it with the layout of the cache
 _addresses: dict[str, int] = {}
 _sources: dict[int, Callable[[], Function]] = {}  # by address: what writes the kernel's text again
 _alive: list[object] = []  # what LLVM must not free
@@ -119,6 +120,7 @@ class Compiler:
 
 
 _compilers: dict[str, Compiler] = {}
+_shipped = functools.cache(Pack)
 
 
 def compiler(target: Target | None = None) -> Compiler:
@@ -220,6 +222,17 @@ def watched_names() -> list[str]:
     return [label for label, _ in _probes]
 
 
+def text_digest(f: Function, text: str) -> str:
+    """The SHA-256 of the kernel ``f`` with the text ``text``, in hex: with its probe, without its target."""
+    return hashlib.sha256(f"{'' if f.inner else _PROBE}{text}".encode()).hexdigest()
+
+
+def module_text(f: Function) -> str:
+    """The kernel as the module that is compiled, whichever the target."""
+    text = f.text()
+    return _with_probe(f, text, f"k{text_digest(f, text)[:32]}")
+
+
 def build(f: Function, again: Callable[[], Function]) -> int:
     """The address of the compiled kernel ``f`` on this machine; ``again()`` writes it once more (:func:`source`).
 
@@ -232,18 +245,20 @@ def build(f: Function, again: Callable[[], Function]) -> int:
     if target.loads is not None:
         return target.loads(f, again)
     text = f.text()
-    probe = "" if f.inner else _PROBE
-    digest = hashlib.sha256(f"{target.key}\n{_compiler_version()}\n{probe}{text}".encode()).hexdigest()[:32]
+    digest = text_digest(f, text)
+    name = f"k{digest[:32]}"  # of the text alone: the pack has one object for several targets
+    digest = hashlib.sha256(f"{target.key}\n{_compiler_version()}\n{digest}".encode()).hexdigest()[:32]
     address = _addresses.get(digest)
     if address is not None:
         return address
     with loading:
         if digest in _addresses:
             return _addresses[digest]
-        name = f"k{digest}"
         path = cache_dir() / digest[:2] / f"{digest}.o"
-        code = read_entry(path)
+        code = _shipped().find(name[1:], target.key)
         if code is not None:
+            address = compiler().load(name, code)
+        elif (code := read_entry(path)) is not None:
             address = compiler().load(name, code)
             if not address:
                 with contextlib.suppress(OSError):
