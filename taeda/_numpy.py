@@ -762,7 +762,7 @@ rule("linalg.eigvalsh")(lambda a, UPLO="L": taeda.linalg.eigvalsh(_lower(a, UPLO
 rule("linalg.svdvals")(lambda x: taeda.linalg.svdvals(_t(x)))
 rule("linalg.cond")(lambda x, p=None: taeda.linalg.cond(_t(x), p))
 rule("linalg.tensorinv")(lambda a, ind=2: taeda.linalg.tensorinv(_t(a), ind))
-rule("linalg.tensorsolve")(lambda a, b, axes=None: taeda.linalg.tensorsolve(*_tensors((a, b)), dims=axes))
+rule("linalg.tensorsolve")(lambda a, b, axes=None: taeda.linalg.tensorsolve(_t(a), _t(b), axes))
 rule("linalg.vecdot")(lambda x1, x2, /, *, axis=-1: taeda.linalg.vecdot(*_tensors((x1, x2)), dim=axis))
 rule("linalg.matmul")(lambda x1, x2, /: taeda.matmul(*_tensors((x1, x2))))
 rule("linalg.outer")(_outer)
