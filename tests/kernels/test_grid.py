@@ -582,19 +582,19 @@ def test_operands_of_another_device_are_copied():
     with taeda.device("far"):
         assert taeda.equal(op(x, y), x + 2 * y)
         assert op(taeda.ones(3), taeda.ones(3)).device.type == "far"
-    with pytest.raises(RuntimeError, match="kinds::pair_sum.*same device.*far:0 and cpu"):
+    with pytest.raises(RuntimeError, match=r"kinds::pair_sum.*same device.*far:0 and cpu"):
         op(x.to("far"), y)
 
 
 def test_operands_without_elements_in_memory():
     op, x = pair_sum(), taeda.randn(4)
     for a, b in ((x, x.to("meta")), (x.to("meta"), x)):
-        with pytest.raises(RuntimeError, match="kinds::pair_sum.*meta and cpu"):
+        with pytest.raises(RuntimeError, match=r"kinds::pair_sum.*meta and cpu"):
             op(a, b)
     for sparse in (taeda.eye(4).to_sparse(), taeda.eye(4).to_sparse_csr()):
-        with pytest.raises(NotImplementedError, match="kinds::pair_sum.*sparse"):
+        with pytest.raises(NotImplementedError, match=r"kinds::pair_sum.*sparse"):
             op(sparse, x)
-    with pytest.raises(TypeError, match="kinds::pair_sum.*'y' must be Tensor, not NoneType"):
+    with pytest.raises(TypeError, match=r"kinds::pair_sum.*'y' must be Tensor, not NoneType"):
         op(x, None)
     with pytest.raises(TypeError, match=r"0 dimensions has no size 0(.|\n)*test_grid"):
         op(taeda.tensor(1.0), taeda.tensor(1.0))
@@ -623,5 +623,5 @@ def test_a_rule_for_sizes_that_gives_none():
         i = kernel.tiles(out.shape[0], 8)
         out[i] = x[i]
 
-    with pytest.raises(TypeError, match="kinds::wrong: out= gives a tensor, sizes.*'abc'"):
+    with pytest.raises(TypeError, match=r"kinds::wrong: out= gives a tensor, sizes.*'abc'"):
         wrong(taeda.ones(3))

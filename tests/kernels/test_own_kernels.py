@@ -324,7 +324,7 @@ def test_parameters_may_have_any_name():
         return A / kernel.sum(A) * k
 
     assert taeda.allclose(scaled(x, 1.5), x / 2)
-    with pytest.raises(TypeError, match="'dim' .*must be int, not float"):
+    with pytest.raises(TypeError, match=r"'dim' .*must be int, not float"):
         scaled(x, 1.5, 0.5)
 
 
@@ -333,8 +333,8 @@ def test_rows_of_operands_that_are_none():
     def share(x, y):
         return x / kernel.sum(x) * y
 
-    with pytest.raises(IndexError, match="names::share.*expected a tensor with a dimension"):
+    with pytest.raises(IndexError, match=r"names::share.*expected a tensor with a dimension"):
         share(taeda.tensor(1.0), 2.0)
     for wrong in (None, [1.0], 2j, np.ones(2)):
-        with pytest.raises(TypeError, match="names::share.*'y' must be Tensor"):
+        with pytest.raises(TypeError, match=r"names::share.*'y' must be Tensor"):
             share(taeda.ones(2), wrong)
