@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from . import _core
 from ._core import Tensor
+from ._core.mends import not_tensor
 from ._tiles import ALLOWED, WORKING, Reference, Tile, Trace
 from .kernel import _named_function, _Scalars, _with_line
 from .kernels import build as kernels
@@ -21,6 +22,8 @@ from .kernels import target as targets
 from .kernels.programs import Memory, Node, Program
 from .kernels.programs import kernel as write_program
 from .library import CustomOpDef
+from .ops import devices
+from .ops.meta import check_all_on_meta
 from .ops.registry import label_of as _label_of
 
 #: Elements that a thread computes at least at once.
@@ -176,11 +179,17 @@ class GridOp(CustomOpDef):
             dtype = first.dtype
             if isinstance(made, tuple) and len(made) == 2 and not isinstance(made[1], int):
                 made, dtype = made
-            found.append((tuple(int(n) for n in made), dtype))
+            try:
+                found.append((tuple(map(operator.index, made)), dtype))
+            except TypeError:
+                raise TypeError(
+                    f"{self._label}: out= gives a tensor, sizes, or (sizes, dtype), but its rule gave {made!r:.80}"
+                ) from None
         return found
 
     def _empty(self, *args: Any) -> Any:
         inputs, settings = self._complete_settings(args)
+        check_all_on_meta(self._label, inputs)
         made = [_zeros(shape, dtype=dtype, device="meta") for shape, dtype in self._forms(inputs, settings)]
         return made[0] if len(made) == 1 else tuple(made)
 
@@ -214,8 +223,12 @@ class GridOp(CustomOpDef):
         return self._run_with(inputs, settings)
 
     def _run_with(self, inputs: Sequence, settings: dict[str, Any]) -> Any:
-        tensors = [x for x in inputs if isinstance(x, Tensor)]
+        tensors = [x.resolve_neg() if x.is_neg() else x for x in inputs if isinstance(x, Tensor)]
         numbers = tuple([x for x in inputs if not isinstance(x, Tensor)])
+        if any([x.layout is not _core.strided for x in tensors]):
+            raise NotImplementedError(
+                f"{self._label}(): not for sparse tensors; convert them first, as in x.to_dense()"
+            )
         key = (
             tuple([(tuple(x.shape), x.stride(), x.dtype.name, x.device.type) for x in tensors]),
             tuple([(type(x), x) for x in settings.values()]), numbers if self._by_numbers else None,
@@ -223,6 +236,8 @@ class GridOp(CustomOpDef):
         )  # fmt: skip
         plan = self._plans.get(key)
         if plan is None:
+            if any(x.device.type != "cpu" for x in tensors) or _core.devices.current_place() > 1:
+                return self._on_host(inputs, tensors, settings)
             plan = self._plan(inputs, tensors, numbers, settings)
             if len(self._plans) >= PLANS:
                 self._plans.clear()
@@ -233,6 +248,19 @@ class GridOp(CustomOpDef):
             _core.launch(plan.address, given, (*plan.words, *numbers), plan.total, plan.grain)
         return made[0] if len(made) == 1 else tuple(made)
 
+    def _on_host(self, inputs: Sequence, tensors: Sequence[Tensor], settings: dict[str, Any]) -> Any:
+        """The result for tensors of another device: kernels of programs run on the processor, on copies."""
+        names = dict.fromkeys(str(x.device) for x in tensors)
+        if len(names) > 1:
+            raise RuntimeError(
+                f"{self._label}(): Expected all tensors to be on the same device, but found at least two devices, "
+                f"{' and '.join(names)}! Move one of them with .to('{next(iter(names))}')"
+            )
+        number = devices.number_of(tensors[0].device)
+        with devices.at(devices.CPU):
+            made = self._run_with([devices._all_at(x, devices.CPU) for x in inputs], settings)
+        return devices._all_at(made, number)
+
     def _plan(self, inputs: Sequence, tensors: Sequence[Tensor], numbers: Sequence, settings: dict[str, Any]) -> _Plan:
         """What a call launches.
 
@@ -240,17 +268,12 @@ class GridOp(CustomOpDef):
             NotImplementedError: there is no such kernel.
         """
         for name, x in zip(self._given.inputs, inputs, strict=True):
-            if isinstance(x, Tensor) and x.device.type != "cpu":
-                raise NotImplementedError(
-                    f"{self._label}(): kernels of programs run on the processor, and {name!r} is on {x.device}; move "
-                    f"it with .cpu()"
-                )
+            if name not in self._given.numbers and not isinstance(x, Tensor):
+                raise not_tensor(f"{self._label}(): argument {name!r}", x)
             if isinstance(x, Tensor) and x.dtype.name not in WORKING:
                 raise NotImplementedError(
                     f"{self._label}(): {name!r} is of dtype {x.dtype}; expected one of {', '.join(WORKING)}"
                 )
-        if _core.devices.current_place() > 1:
-            raise NotImplementedError(f"{self._label}(): kernels of programs run on the processor")
         forms = self._forms(inputs, settings)
         for (_, dtype), name in zip(forms, self._given.results, strict=True):
             if dtype.name not in WORKING:

@@ -8,7 +8,6 @@ function, and gives tensors. What has no rule is computed by NumPy, and is an er
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -24,6 +23,8 @@ FUNCTIONS: dict[Any, Callable] = {}
 UFUNCS: dict[Any, Callable] = {}
 #: Functions whose results have no gradient: they are given the values.
 CONSTANT: set = set()
+#: Those of them that ask for what tensors do not have, or have otherwise: they are given arrays.
+OF_ARRAYS: set = set()
 
 
 def _found(path: str) -> Any:
@@ -53,7 +54,8 @@ def run(function: Any, args: tuple, kwargs: dict) -> Any:
         TypeError: the rule does not take an argument that was given.
     """
     if function in CONSTANT:
-        return function(*_values(args), **_values(kwargs))
+        given = _arrays if function in OF_ARRAYS else _values
+        return function(*given(args), **given(kwargs))
     made = FUNCTIONS.get(function)
     if made is None:
         return NotImplemented
@@ -77,6 +79,18 @@ def _values(x: Any) -> Any:
     return {k: _values(v) for k, v in x.items()} if isinstance(x, dict) else x
 
 
+def _arrays(x: Any) -> Any:
+    x = _values(x)
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_arrays, x))
+    return {k: _arrays(v) for k, v in x.items()} if isinstance(x, dict) else (
+        x.resolve_conj().numpy() if isinstance(x, Tensor) else x)  # fmt: skip
+
+
+def _fail(name: str, why: str, kind: type[Exception] = ValueError) -> Exception:
+    return kind(f"numpy.{name} of a tensor that requires grad: {why}")
+
+
 def _t(x: Any) -> Tensor:
     """A tensor of whatever NumPy makes an array of."""
     return x if isinstance(x, Tensor) else taeda.from_numpy(np.array(x))
@@ -85,6 +99,7 @@ def _t(x: Any) -> Tensor:
 def _together(*given: Any) -> list:
     """Tensors of one dtype, the one that NumPy has for all of them; Python's numbers stay as they are."""
     made = [x.item() if isinstance(x, np.generic) else x for x in given]
+    made = [int(x) if isinstance(x, bool) else x for x in made]
     made = [x if isinstance(x, (int, float, complex)) else _t(x) for x in made]
     tensors = [x for x in made if isinstance(x, Tensor)]
     if any(x.dtype is taeda.bfloat16 for x in tensors):
@@ -101,7 +116,14 @@ def _tensors(given: Any) -> list[Tensor]:
 
 
 def _as(x: Tensor, dtype: Any) -> Tensor:
-    return x if dtype is None else x.to(getattr(taeda, np.dtype(dtype).name))
+    if dtype is None:
+        return x
+    wanted = getattr(taeda, np.dtype(dtype).name)
+    if x.is_complex() and not wanted.is_complex:
+        raise TypeError(
+            f"a complex result has an imaginary part, which dtype={dtype!r} cannot hold; take np.real of it"
+        )
+    return x.to(wanted)
 
 
 # ---- ufuncs ----------------------------------------------------------------------------------------------------------
@@ -140,7 +162,10 @@ _CONSTANT_UFUNCS = {
         "logical_not logical_xor heaviside"
     ).split()
 }
-_NUMBERS = {"atan2", "copysign", "fmax", "fmin", "hypot", "logaddexp", "logaddexp2", "maximum", "minimum"}
+#: Those that take tensors alone.
+_NUMBERS = {
+    _found(name) for name in "arctan2 copysign fmax fmin fmod hypot logaddexp logaddexp2 maximum minimum".split()
+}
 
 
 def run_ufunc(ufunc: Any, method: str, inputs: tuple, kwargs: dict) -> Any:
@@ -156,18 +181,21 @@ def run_ufunc(ufunc: Any, method: str, inputs: tuple, kwargs: dict) -> Any:
                 f"out, or give tensor.detach()"
             )
         given = _together(*inputs)
-        if not all(isinstance(x, Tensor) for x in given) and UFUNCS[ufunc].__name__ in _NUMBERS:
+        if not all(isinstance(x, Tensor) for x in given) and ufunc in _NUMBERS:
             like = next(x for x in given if isinstance(x, Tensor))
             given = [x if isinstance(x, Tensor) else taeda.tensor(x, dtype=like.dtype) for x in given]
         made = UFUNCS[ufunc](*given)
         return made if isinstance(made, tuple) else _as(made, dtype)
     if method == "outer" and ufunc in UFUNCS and len(inputs) == 2 and not unknown:
         a, b = _tensors(inputs)
-        return _as(UFUNCS[ufunc](a.reshape(*a.shape, *(1,) * b.dim()), b), dtype)
+        return _as(UFUNCS[ufunc](a.reshape((*a.shape, *(1,) * b.dim())), b), dtype)
     reduced = {np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min}.get(ufunc)
     if method == "reduce" and reduced is not None:
         kwargs = {"axis": 0, **kwargs}
         return run(reduced, inputs, kwargs)
+    largest = {np.maximum: taeda.cummax, np.minimum: taeda.cummin}.get(ufunc)
+    if method == "accumulate" and largest is not None and set(kwargs) <= {"axis"}:
+        return largest(_t(inputs[0]), kwargs.get("axis", 0))[0]
     accumulated = {np.add: np.cumsum, np.multiply: np.cumprod}.get(ufunc)
     if method == "accumulate" and accumulated is not None:
         return run(accumulated, inputs, {"axis": 0, **kwargs})
@@ -215,13 +243,14 @@ def _back(made: Tensor, a: Tensor, axes: tuple[int, ...], keepdims: bool) -> Ten
 def _prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     a = _as(_t(a), dtype)
     axes = _axes(a, axis)
-    return _back(_flat(a, axes).prod(-1), a, axes, keepdims)
+    return _back(_flat(a, axes).prod(-1), a, axes, keepdims) if axes or not a.dim() else a + 0
 
 
 def _extreme(function: Callable) -> Callable:
     def extreme(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
         a = _t(a)
-        return function(a, _axes(a, axis), keepdim=keepdims)
+        axes = _axes(a, axis)
+        return function(a, axes, keepdim=keepdims) if axes or not a.dim() else a + 0
 
     return extreme
 
@@ -236,23 +265,22 @@ def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return a.amax(_axes(a, axis), keepdim=keepdims) - a.amin(_axes(a, axis), keepdim=keepdims)
 
 
-@rule("var")
-def _var(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None
-) -> Tensor:  # fmt: skip
-    a = _as(_t(a), dtype)
-    axes = _axes(a, axis)
-    apart = a - a.mean(axes, keepdim=True)
-    count = math.prod(a.shape[d] for d in axes)
-    square = (apart * apart.conj()).real if a.is_complex() else apart * apart
-    return square.sum(axes, keepdim=keepdims) / (count - (ddof if correction is None else correction))
+def _spread(function: Callable) -> Callable:
+    def spread(
+        a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None
+    ) -> Tensor:  # fmt: skip
+        a = _as(_t(a), dtype)
+        axes, less = _axes(a, axis), ddof if correction is None else correction
+        if not axes:  # each element is alone
+            a, axes = a.unsqueeze(-1), (-1,)
+            keepdims = False
+        return function(a, axes, correction=less, keepdim=keepdims)
+
+    return spread
 
 
-@rule("std")
-def _std(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *, correction: Any = None
-) -> Tensor:  # fmt: skip
-    return taeda.sqrt(_var(a, axis, dtype, ddof, keepdims, correction=correction))
+rule("var")(_spread(taeda.var))
+rule("std")(_spread(taeda.std))
 
 
 @rule("average")
@@ -279,13 +307,15 @@ def _median(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: b
 
 @rule("quantile")
 def _quantile(
-    a: Any, q: Any, axis: Any = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
+    a: Any, q: Any, axis: Any = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
+    of: Callable = taeda.quantile,
 ) -> Tensor:  # fmt: skip
     a = _t(a)
     axes = _axes(a, axis)
-    at = q.item() if isinstance(q, np.generic) else q if isinstance(q, float) else _t(q).to(a.dtype)
-    made = taeda.quantile(_flat(a, axes), at, -1, interpolation=method)
-    return _back(made, a, axes, keepdims) if isinstance(at, float) or at.dim() == 0 else made
+    at = _t(q).to(a.dtype)
+    made = of(_flat(a, axes), at.reshape(-1), -1, interpolation=method)
+    made = taeda.stack([_back(x, a, axes, keepdims) for x in made]) if keepdims else made
+    return made.reshape((*at.shape, *made.shape[1:]))
 
 
 @rule("percentile")
@@ -295,9 +325,21 @@ def _percentile(
     return _quantile(a, np.asarray(q) / 100 if np.ndim(q) else float(q) / 100, axis, False, method, keepdims)
 
 
+@rule("nanmedian")
+def _nanmedian(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Tensor:
+    return _quantile(a, 0.5, axis, keepdims=keepdims, of=taeda.nanquantile)
+
+
+@rule("nanquantile")
+def _nanquantile(
+    a: Any, q: Any, axis: Any = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
+) -> Tensor:  # fmt: skip
+    return _quantile(a, q, axis, overwrite_input, method, keepdims, taeda.nanquantile)
+
+
 def _scan(function: Callable) -> Callable:
     def scan(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-        a = _as(_t(a), dtype)
+        a = taeda.atleast_1d(_as(_t(a), dtype))
         return function(a.reshape(-1), 0) if axis is None else function(a, axis)
 
     return scan
@@ -311,6 +353,29 @@ rule("cumprod")(_scan(taeda.cumprod))
 def _sort(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Tensor:
     a = _t(a)
     return taeda.sort(a.reshape(-1) if axis is None else a, -1 if axis is None else axis)[0]
+
+
+@rule("partition")
+def _partition(a: Any, kth: Any, axis: Any = -1, kind: Any = None) -> Tensor:
+    a = _t(a)
+    a, axis = (a.reshape(-1), -1) if axis is None else (a, axis)
+    return _take_along(a, np.argpartition(_arrays(a), kth, axis), axis)
+
+
+@rule("linspace")
+def _linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+    axis: int = 0,
+) -> Any:  # fmt: skip
+    start, stop = taeda.broadcast_tensors(*_tensors((start, stop)))
+    start, stop = (x if x.is_floating_point() or x.is_complex() else x.double() for x in (start, stop))
+    step = (stop - start) / max(num - bool(endpoint), 1)
+    at = taeda.arange(num, dtype=start.real.dtype if start.is_complex() else start.dtype)
+    made = start + step * at.reshape(-1, *(1,) * start.dim())
+    if endpoint and num > 1:
+        made = taeda.cat([made[:-1], stop.unsqueeze(0).to(made.dtype)])
+    made = _as(made.movedim(0, axis), dtype)
+    return (made, step) if retstep else made
 
 
 @rule("diff")
@@ -368,7 +433,6 @@ def _transpose(a: Any, axes: Any = None) -> Tensor:
 rule("matrix_transpose")(lambda x: _t(x).mT)
 rule("swapaxes")(lambda a, axis1, axis2: _t(a).transpose(axis1, axis2))
 rule("moveaxis")(lambda a, source, destination: taeda.movedim(_t(a), source, destination))
-rule("squeeze")(lambda a, axis=None: _t(a).squeeze() if axis is None else _t(a).squeeze(axis))
 rule("broadcast_to")(lambda array, shape: _t(array).expand(shape))
 rule("broadcast_arrays")(lambda *args: tuple(taeda.broadcast_tensors(*map(_t, args))))
 rule("copy")(lambda a: _t(a).clone())
@@ -388,7 +452,7 @@ rule("diagonal")(lambda a, offset=0, axis1=0, axis2=1: taeda.diagonal(_t(a), off
 rule("trace")(lambda a, offset=0, axis1=0, axis2=1: taeda.diagonal(_t(a), offset, axis1, axis2).sum(-1))
 rule("tile")(lambda A, reps: taeda.tile(_t(A), reps if isinstance(reps, (tuple, list)) else (reps,)))
 rule("take")(lambda a, indices, axis=None: _take(a, indices, axis))
-rule("take_along_axis")(lambda arr, indices, axis=-1: taeda.take_along_dim(_t(arr), _t(indices).long(), axis))
+rule("take_along_axis")(lambda arr, indices, axis=-1: _take_along(_t(arr), indices, axis))
 rule("compress")(lambda condition, a, axis=None: _take(a, np.nonzero(np.asarray(_values(condition)))[0], axis))
 
 
@@ -397,11 +461,28 @@ def _each(function: Callable, given: tuple) -> Any:
     return made[0] if len(made) == 1 else made
 
 
+@rule("squeeze")
+def _squeeze(a: Any, axis: Any = None) -> Tensor:
+    a = _t(a)
+    if axis is None:
+        return a.squeeze()
+    if any(a.shape[d] != 1 for d in _axes(a, axis)):
+        raise _fail("squeeze", f"an axis to squeeze out has size 1, got axis {axis} of shape {tuple(a.shape)}")
+    return a.squeeze(axis)
+
+
+def _take_along(a: Tensor, indices: Any, axis: int | None) -> Tensor:
+    at = _t(indices).long()
+    if axis is None:
+        return a.reshape(-1).gather(0, taeda.where(at < 0, at + a.numel(), at))
+    return taeda.take_along_dim(a, taeda.where(at < 0, at + a.shape[axis], at), axis)
+
+
 def _take(a: Any, indices: Any, axis: int | None) -> Tensor:
     a = _t(a)
-    a, axis = (a.reshape(-1), 0) if axis is None else (a, axis % a.dim())
+    a, axis = (a.reshape(-1), 0) if axis is None or not a.dim() else (a, axis % a.dim())
     at = _t(indices).long()
-    chosen = a.index_select(axis, (at % a.shape[axis]).reshape(-1))
+    chosen = a.index_select(axis, taeda.where(at < 0, at + a.shape[axis], at).reshape(-1))
     return chosen.reshape(*a.shape[:axis], *at.shape, *a.shape[axis + 1 :])
 
 
@@ -473,14 +554,24 @@ def _append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
     return _concatenate((arr, values), axis)
 
 
-@rule("split", "array_split")
-def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
+@rule("array_split")
+def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list:
     return list(taeda.tensor_split(_t(ary), indices_or_sections, axis))
 
 
-rule("vsplit")(lambda ary, indices_or_sections: _split(ary, indices_or_sections, 0))
+@rule("split")
+def _split(ary: Any, indices_or_sections: Any, axis: int = 0, least: int = 1) -> list:
+    ary = _t(ary)
+    if ary.dim() < least:
+        raise _fail("split", f"expected at least {least} dimensions, got shape {tuple(ary.shape)}")
+    if isinstance(indices_or_sections, (int, np.integer)) and ary.shape[axis] % indices_or_sections:
+        raise _fail("split", f"{ary.shape[axis]} elements are not {indices_or_sections} equal parts; see array_split")
+    return _array_split(ary, indices_or_sections, axis)
+
+
+rule("vsplit")(lambda ary, indices_or_sections: _split(ary, indices_or_sections, 0, 2))
 rule("hsplit")(lambda ary, indices_or_sections: _split(ary, indices_or_sections, int(_t(ary).dim() > 1)))
-rule("dsplit")(lambda ary, indices_or_sections: _split(ary, indices_or_sections, 2))
+rule("dsplit")(lambda ary, indices_or_sections: _split(ary, indices_or_sections, 2, 3))
 
 
 @rule("meshgrid")
@@ -516,7 +607,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max:
         made = _t(a)
         made = made if low is None else taeda.maximum(*_tensors((made, low)))
         return made if high is None else taeda.minimum(*_tensors((made, high)))
-    return taeda.clamp(_t(a), low, high)
+    return _t(a) + 0 if low is None and high is None else taeda.clamp(_t(a), low, high)
 
 
 rule("round", "around")(lambda a, decimals=0: taeda.round(_t(a), decimals=decimals))
@@ -531,11 +622,19 @@ rule("real_if_close")(lambda a, tol=100: a)
 @rule("interp")
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
     x, xp, fp = _tensors((x, xp, fp))
+    if xp.dim() != 1 or xp.shape != fp.shape or not len(xp):
+        raise _fail("interp", f"expected xp and fp of one length, got shapes {tuple(xp.shape)} and {tuple(fp.shape)}")
+    if len(xp) == 1:  # no slope
+        xp, fp = taeda.cat([xp, xp + 1]), taeda.cat([fp, fp])
+        right = fp[0] if right is None else right
+        last = xp[0]
+    else:
+        last = xp[-1]
     at = taeda.searchsorted(xp.detach(), x.detach(), right=True).clamp(1, len(xp) - 1)
     x0, x1, y0, y1 = xp[at - 1], xp[at], fp[at - 1], fp[at]
     made = y0 + (y1 - y0) / (x1 - x0) * (x - x0)
     made = taeda.where(x < xp[0], fp[0] if left is None else left, made)
-    return taeda.where(x > xp[-1], fp[-1] if right is None else right, made)
+    return taeda.where(x > last, fp[-1] if right is None else right, made)
 
 
 # ---- products --------------------------------------------------------------------------------------------------------
@@ -576,8 +675,13 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
 
 
 @rule("einsum")
-def _einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Tensor:
-    return taeda.einsum(subscripts, *_tensors(operands))
+def _einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Tensor:
+    if isinstance(subscripts, str):
+        return taeda.einsum(subscripts, *_tensors(operands))
+    given = [subscripts, *operands]  # an operand, its subscripts, and so on; and those of the result
+    count = len(given) // 2
+    pairs = zip(_tensors(given[: 2 * count : 2]), given[1 : 2 * count : 2], strict=True)
+    return taeda.einsum(*(x for pair in pairs for x in pair), *given[2 * count :])
 
 
 rule("kron")(lambda a, b: taeda.kron(*_tensors((a, b))))
@@ -593,7 +697,13 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
 
 @rule("convolve")
 def _convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
-    a, v = _tensors((a, v))
+    a, v = map(taeda.atleast_1d, _tensors((a, v)))
+    if a.dim() > 1 or v.dim() > 1:
+        raise _fail("convolve", f"expected one dimension, got shapes {tuple(a.shape)} and {tuple(v.shape)}")
+    if mode not in ("full", "same", "valid"):
+        raise _fail("convolve", f"expected mode 'full', 'same' or 'valid', got {mode!r}")
+    if not len(a) or not len(v):
+        raise _fail("convolve", "expected elements, got none")
     if len(v) > len(a):
         a, v = v, a
     n, m = len(a), len(v)
@@ -638,17 +748,17 @@ def _corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
 rule("linalg.inv")(lambda a: taeda.linalg.inv(_t(a)))
 rule("linalg.pinv")(
     lambda a, rcond=None, hermitian=False, *, rtol=None: taeda.linalg.pinv(
-        _t(a), rtol=rcond if rtol is None else rtol, hermitian=hermitian
+        _lower(a) if hermitian else _t(a), rtol=rcond if rtol is None else rtol, hermitian=hermitian
     )
 )
 rule("linalg.det")(lambda a: taeda.linalg.det(_t(a)))
 rule("linalg.slogdet")(lambda a: taeda.linalg.slogdet(_t(a)))
 rule("linalg.matrix_power")(lambda a, n: taeda.linalg.matrix_power(_t(a), n))
 rule("linalg.multi_dot")(lambda arrays: taeda.linalg.multi_dot(_tensors(arrays)))
-rule("linalg.eigvals")(lambda a: _real_where_all_are(taeda.linalg.eigvals(_t(a)))[0])
-rule("linalg.eig")(lambda a: _real_where_all_are(*taeda.linalg.eig(_t(a))))
-rule("linalg.eigh")(lambda a, UPLO="L": taeda.linalg.eigh(_t(a), UPLO))
-rule("linalg.eigvalsh")(lambda a, UPLO="L": taeda.linalg.eigvalsh(_t(a), UPLO))
+rule("linalg.eigvals")(lambda a: _real_where_all_are(a, taeda.linalg.eigvals(_t(a)))[0])
+rule("linalg.eig")(lambda a: _real_where_all_are(a, *taeda.linalg.eig(_t(a))))
+rule("linalg.eigh")(lambda a, UPLO="L": taeda.linalg.eigh(_lower(a, UPLO), UPLO))
+rule("linalg.eigvalsh")(lambda a, UPLO="L": taeda.linalg.eigvalsh(_lower(a, UPLO), UPLO))
 rule("linalg.svdvals")(lambda x: taeda.linalg.svdvals(_t(x)))
 rule("linalg.cond")(lambda x, p=None: taeda.linalg.cond(_t(x), p))
 rule("linalg.tensorinv")(lambda a, ind=2: taeda.linalg.tensorinv(_t(a), ind))
@@ -668,10 +778,18 @@ rule("linalg.vector_norm")(
 )
 
 
-def _real_where_all_are(values: Tensor, *vectors: Tensor) -> tuple:
+def _lower(a: Any, UPLO: str = "L") -> Tensor:
+    """The Hermitian matrix that NumPy reads from one triangle: its gradient is that triangle's."""
+    a = _t(a) if UPLO in ("L", "l") else _t(a).mH
+    half = a.tril(-1)
+    diagonal = taeda.diagonal(a, 0, -2, -1)
+    return half + half.mH + taeda.diag_embed(diagonal.real if a.is_complex() else diagonal)
+
+
+def _real_where_all_are(a: Any, values: Tensor, *vectors: Tensor) -> tuple:
     """Eigenvalues, and vectors, of a real matrix: real ones where no eigenvalue is complex, as NumPy has them."""
     given = (values, *vectors)
-    return given if bool((values.imag != 0).any()) else tuple(x.real for x in given)
+    return given if _t(a).is_complex() or bool((values.imag != 0).any()) else tuple(x.real for x in given)
 
 
 @rule("linalg.solve")
@@ -682,7 +800,7 @@ def _solve(a: Any, b: Any) -> Tensor:
 
 @rule("linalg.cholesky")
 def _cholesky(a: Any, /, *, upper: bool = False) -> Tensor:
-    return taeda.linalg.cholesky(_t(a), upper=upper)
+    return taeda.linalg.cholesky(_lower(a, "U" if upper else "L"), upper=upper)
 
 
 @rule("linalg.qr")
@@ -695,7 +813,8 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
 
 @rule("linalg.svd")
 def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    return taeda.linalg.svd(_t(a), full_matrices) if compute_uv else taeda.linalg.svdvals(_t(a))
+    a = _lower(a) if hermitian else _t(a)
+    return taeda.linalg.svd(a, full_matrices) if compute_uv else taeda.linalg.svdvals(a)
 
 
 @rule("linalg.norm")
@@ -745,3 +864,7 @@ CONSTANT.update(
     ).split()
     if _found(path) is not None
 )
+OF_ARRAYS.update(
+    _found(path) for path in "size isreal iscomplex argwhere isin array2string array_repr array_str".split()
+)
+CONSTANT |= OF_ARRAYS

@@ -118,13 +118,23 @@ for _name in _OPERATORS:
             setattr(Tile, f"__r{_name}__", _binary(_name, True))
 
 
+class _Sizes(tuple):
+    """The sizes of a tensor in a function over an index space."""
+
+    def __getitem__(self, at: Any) -> Any:
+        try:
+            return super().__getitem__(at)
+        except IndexError:
+            raise TypeError(f"a tensor of {len(self)} dimensions has no size {at} in the expression") from None
+
+
 class Reference:
     """A tensor in a function over an index space."""
 
     def __init__(self, trace: Trace, number: int, name: str, dtype: str, unit: tuple[bool, ...], written: bool) -> None:
         self._trace, self._number, self._name, self._written, self._unit = trace, number, name, written, unit
         self.dtype = WORKING[dtype]  # what is computed with for its elements
-        self.shape = tuple(
+        self.shape = _Sizes(
             trace.make("size", (), (), "int64", (number, d)) for d in builtins.range(len(unit))
         )  # fmt: skip
 

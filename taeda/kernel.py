@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._core import Tensor
+from ._core.mends import not_tensor
 from .ops.registry import label_of as _label_of
 from .ops.table import composite as _composite
 from .ops.table import pointwise as _pointwise
@@ -712,7 +713,12 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
             tensors = [x for x in values if isinstance(x, Tensor)]
             if not tensors:
                 raise TypeError(f"{label}(): expected a tensor, got {', '.join(type(x).__name__ for x in values)}")
+            for n, x in zip(traced.names, values, strict=True):
+                if not isinstance(x, (Tensor, int, float)):
+                    raise not_tensor(f"{label}(): argument {n!r}", x)
             rank = builtins.max(x.dim() for x in tensors)
+            if not rank:
+                raise IndexError(f"{label}(): expected a tensor with a dimension to be the row, got one of none")
             if not -rank <= dim < rank:
                 raise IndexError(
                     f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
@@ -732,6 +738,7 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
 
         made = _named_function([*traced.names, "dim"], [*traced.defaults, -1], run, fn, fn.__doc__)
         made.__name__ = made.__qualname__ = label
+        made.__annotations__ = {"dim": "int"}
         return _composite(method=False)(made)
 
     return decorate if function is None else decorate(function)

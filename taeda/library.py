@@ -107,6 +107,13 @@ class CustomOpDef(CustomOp):
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
 
+    def __deepcopy__(self, memo: dict) -> CustomOpDef:
+        return self
+
+    def __reduce__(self) -> tuple:
+        """An op is found by its name again, where the program that reads it has declared it."""
+        return _declared, (self._qualname,)
+
     def _use(self, fn: Callable | None) -> None:
         """Compute the op by ``fn`` on the CPU; None: by nothing."""
         self._fn: Callable = self._lacking if fn is None else fn
@@ -565,6 +572,13 @@ def _find(op: Any) -> Any:
     return op if isinstance(op, CustomOpDef) else _ops.get(op)
 
 
+def _declared(name: str) -> CustomOpDef:
+    found = _find(name)
+    if found is None:
+        raise AttributeError(f"there is no op {name}: import what declares it before it is loaded")
+    return found
+
+
 def _named(op: Any, what: str, lib: Any) -> CustomOpDef:
     """The op of a name.
 
@@ -965,6 +979,7 @@ def _bind(
     from . import _c_functions
     from .ops.creation import zeros
     from .ops.joining import stack
+    from .ops.meta import check_all_on_meta
 
     mutates = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
     bound = _c_functions.as_op(name, declared, address, mutates, threads, opened)
@@ -993,7 +1008,11 @@ def _bind(
             out = stack(rows) if isinstance(rows[0], Tensor) else tuple(map(stack, zip(*rows, strict=True)))
         return out, 0 if isinstance(out, Tensor) else (0,) * len(out)
 
-    made.register_fake(lambda *args: results(args))
+    def empty(*args: Any) -> Any:
+        check_all_on_meta(name, args)
+        return results(args)
+
+    made.register_fake(empty)
     if not mutates:
         made.register_vmap(by_example)
     if backward is not None:

@@ -90,11 +90,20 @@ def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
     if is_in_place(function) and not args[0].is_meta:
         error = NotImplementedError if name == "copy_" else RuntimeError
         raise error(f"{name}(): Cannot copy out of meta tensor; no data! The tensor to write to is on {args[0].device}")
-    other = _elsewhere([*args, *kwargs.values()])
-    if other is None or "mixed" in role:
-        return NotImplemented
-    if name == "copy_":
-        return NotImplemented
+    if name != "copy_" and "mixed" not in role:
+        check_all_on_meta(name, [*args, *kwargs.values()])
+    return NotImplemented
+
+
+def check_all_on_meta(name: str, args: Sequence) -> None:
+    """Raise where a call with a tensor on meta is given elements as well.
+
+    Raises:
+        RuntimeError: a tensor of ``args`` that has dimensions is on another device.
+    """
+    other = _elsewhere(args)
+    if other is None:
+        return
     raise RuntimeError(
         f"{name}(): Expected all tensors to be on the same device, but found at least two devices, meta and "
         f"{other.device}! Make both on one device; one without data on meta is made from the other with .to('meta')"

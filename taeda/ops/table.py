@@ -61,7 +61,8 @@ _TAKES = {
     "Any": 0, "bool": 1, "int": 2, "Ints": 3, "float": 4, "Number": 5, "str": 6, "Tensor": 7, "Tensors": 8,
     "flag": 9, "memory_format": 10, "pin": 11,
 }  # fmt: skip
-#: Kinds for parameters whose name always means the same. An annotation goes before it; a default may say the kind too.
+#: Kinds for parameters of the library's ops whose name always means the same. An annotation goes before it; a default may
+#: say the kind too.
 _TAKES_BY_NAME = {
     name: kind
     for kind, names in {
@@ -101,12 +102,12 @@ def takes(function: Callable, names: Sequence[str], defaults: tuple, operands: i
     """
     if function.__name__.startswith("_"):  # called by public ops, with arguments that were checked
         return ()
-    kinds = []
+    kinds, by_name = [], _TAKES_BY_NAME if of_library(function) else {}
     for i, (name, default) in enumerate(zip(names, defaults, strict=True)):
         kind = function.__annotations__.get(name, "").removesuffix(" | None")
         if kind not in _TAKES:
-            kind = _TAKES_BY_NAME.get(name) or _TAKES_BY_DEFAULT.get(type(default), "Any")
-            if name == "dim":  # one of them, or where there is none by default or several, any of them
+            kind = by_name.get(name) or _TAKES_BY_DEFAULT.get(type(default), "Any")
+            if name == "dim" and by_name:  # one of them, or where there is none by default or several, any of them
                 kind = "Ints" if default is None or isinstance(default, tuple) else "int"
             elif operands is not None and kind == "float":
                 kind = "Number"

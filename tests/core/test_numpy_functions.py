@@ -173,7 +173,7 @@ def test_what_cannot_be_is_an_error():
     with pytest.raises(TypeError, match=r"numpy.sum of a tensor that requires grad.*'initial'"):
         np.sum(x, initial=3.0)
     with pytest.raises(RuntimeError, match="requires grad"):
-        np.partition(x, 1)  # it has no rule: nothing loses a gradient
+        np.unique(x)  # it has no rule: nothing loses a gradient
     with pytest.raises(RuntimeError, match="requires grad"):
         np.asarray(x)
     with pytest.raises(TypeError, match="ArrayType"):
@@ -182,6 +182,50 @@ def test_what_cannot_be_is_an_error():
         np.add.at(x.detach(), [0], 1.0)
     with taeda.no_grad():
         assert isinstance(np.stack([x, x]), np.ndarray)
+
+
+MENDED = [
+    "np.arctan2(x, 2.0); np.arctan2(2.0, x); np.fmod(2.5, x); np.subtract(x, True); np.std(x, axis=()); np.var(x, axis=())",
+    "np.max(x, axis=()); np.prod(x, axis=()); np.std(x[:1, :1]); np.cumsum(np.sum(x), -1); np.multiply.outer(np.sum(x), 2.0)",
+    "np.quantile(x, [0.2, 0.7], axis=1, keepdims=True); np.quantile(x, [[0.2], [0.7]]); np.nanmedian(x); np.nanquantile(x, 0.3)",
+    "np.partition(x, 1); np.partition(x, [0, 1], axis=0); np.linspace(x, 2.0, 4); np.linspace(0.0, x, 3, endpoint=False)",
+    "np.linspace(x, 2.0, 1, axis=1); np.maximum.accumulate(x, 1); np.minimum.accumulate(x); np.take(x, [-1]); np.clip(x, None, None)",
+    "np.einsum(x, [0, 1], c, [2, 1], [0, 2]); np.einsum(x, (0, 1), (1, 0)); np.interp(x, [0.5], x[0, :1]); np.convolve(x[0, 0], [1.0, 2.0])",
+]  # fmt: skip
+HERMITIAN = [
+    "np.linalg.eigvalsh(x); np.linalg.eigvalsh(x, 'U'); np.linalg.svd(x, hermitian=True, compute_uv=False)",
+    "np.linalg.cholesky(x); np.linalg.pinv(x, hermitian=True)",
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "x"),
+    [(c, POSITIVE) for part in MENDED for c in part.split("; ")]
+    + [(c, SQUARE) for part in HERMITIAN for c in part.split("; ")],  # of which one triangle is read
+)
+def test_values_and_gradients_of_rare_forms(call, x):
+    test_values_and_gradients(call, x)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        ("np.take(x, 99, axis=0)", IndexError, "out of range"),
+        ("np.take(x, [9])", IndexError, "out of range"),
+        ("np.squeeze(x, 0)", ValueError, "has size 1"),
+        ("np.split(x, 2, 1)", ValueError, "equal parts"),
+        ("np.vsplit(x[0], 1)", ValueError, "at least 2 dimensions"),
+        ("np.interp(0.5, [0.0, 1.0], x[0])", ValueError, "of one length"),
+        ("np.convolve(x, [1.0, 2.0])", ValueError, "one dimension"),
+        ("np.convolve(x[0], [1.0], 'some')", ValueError, "expected mode"),
+        ("np.add(x * 1j, 1, dtype='float64')", TypeError, "imaginary"),
+    ],
+)
+def test_what_numpy_refuses_is_refused(call, error, match):
+    with pytest.raises((ValueError, IndexError, TypeError)):
+        evaluated(call, POSITIVE)
+    with pytest.raises(error, match=match):
+        evaluated(call, taeda.tensor(POSITIVE, requires_grad=True))
 
 
 def test_promotion_under_transforms_and_second_derivatives():

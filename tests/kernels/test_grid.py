@@ -555,3 +555,73 @@ def test_a_tile_of_too_many_places_is_an_error():
     for block in (1 << 25, 1 << 40, 1 << 62):
         with pytest.raises(ValueError, match="at most 16777216 places"):
             immense(taeda.ones(3), block)
+
+
+# ---- operands of every kind ------------------------------------------------------------------------------------------
+
+
+def pair_sum():
+    @kernel.grid(name="kinds::pair_sum", out=lambda x: x)
+    def pair_sum(x, y, out, block=16):
+        i = kernel.tiles(out.shape[0], block)
+        out[i] = x[i] + 2 * y[i]
+
+    pair_sum.register_autograd(lambda ctx, g: (g, 2 * g))
+    return pair_sum
+
+
+def test_operands_of_another_device_are_copied():
+    pytest.importorskip("taeda.testing.far", exc_type=OSError)
+    op, x, y = pair_sum(), taeda.randn(40), taeda.randn(40)
+    there = x.to("far").requires_grad_()
+    made = op(there, y.to("far"))
+    assert made.device == there.device
+    assert taeda.equal(made.detach().cpu(), op(x, y))
+    made.sum().backward()
+    assert taeda.equal(there.grad.cpu(), taeda.ones(40))
+    with taeda.device("far"):
+        assert taeda.equal(op(x, y), x + 2 * y)
+        assert op(taeda.ones(3), taeda.ones(3)).device.type == "far"
+    with pytest.raises(RuntimeError, match=r"kinds::pair_sum.*same device.*far:0 and cpu"):
+        op(x.to("far"), y)
+
+
+def test_operands_without_elements_in_memory():
+    op, x = pair_sum(), taeda.randn(4)
+    for a, b in ((x, x.to("meta")), (x.to("meta"), x)):
+        with pytest.raises(RuntimeError, match=r"kinds::pair_sum.*meta and cpu"):
+            op(a, b)
+    for sparse in (taeda.eye(4).to_sparse(), taeda.eye(4).to_sparse_csr()):
+        with pytest.raises(NotImplementedError, match=r"kinds::pair_sum.*sparse"):
+            op(sparse, x)
+    with pytest.raises(TypeError, match=r"kinds::pair_sum.*'y' must be Tensor, not NoneType"):
+        op(x, None)
+    with pytest.raises(TypeError, match=r"0 dimensions has no size 0(.|\n)*test_grid"):
+        op(taeda.tensor(1.0), taeda.tensor(1.0))
+    turned = taeda.view_as_complex(taeda.randn(4, 2)).conj().imag
+    assert turned.is_neg() and taeda.equal(op(turned, x), turned + 2 * x)
+
+
+def test_an_op_is_found_again_by_its_name():
+    import copy
+    import pickle
+
+    op = pair_sum()
+    assert copy.deepcopy({"op": op})["op"] is op and copy.copy(op) is op
+    written = pickle.dumps(op)
+    assert pickle.loads(written) is op
+    from taeda import library
+
+    del library._ops["kinds::pair_sum"]
+    with pytest.raises(AttributeError, match="kinds::pair_sum: import what declares it"):
+        pickle.loads(written)
+
+
+def test_a_rule_for_sizes_that_gives_none():
+    @kernel.grid(name="kinds::wrong", out=lambda x: "abc")
+    def wrong(x, out):
+        i = kernel.tiles(out.shape[0], 8)
+        out[i] = x[i]
+
+    with pytest.raises(TypeError, match=r"kinds::wrong: out= gives a tensor, sizes.*'abc'"):
+        wrong(taeda.ones(3))

@@ -307,3 +307,34 @@ def test_rows_in_one_kernel(name):
         with_parts = own(*(t.clone().requires_grad_() for t in given)).detach()
         np.testing.assert_allclose(got.numpy(), with_parts.numpy(), rtol=1e-9, atol=1e-12)
     assert own(taeda.randn(0, 3), *(taeda.randn(3) for _ in given[1:])).numel() == 0
+
+
+def test_parameters_may_have_any_name():
+    """Names such as k, n, A and beta say what the library's own parameters take, and nothing of a program's."""
+
+    @kernel.elementwise(name="names::line")
+    def line(input, A, k=1.0, n=0, beta=2):
+        return input * A * k + n + beta
+
+    x = taeda.tensor([1.0, 2.0])
+    assert taeda.allclose(line(x, 3.0, 0.5, 1.5, 0.25), x * 1.5 + 1.75)
+
+    @kernel.row(name="names::scaled")
+    def scaled(A, k):
+        return A / kernel.sum(A) * k
+
+    assert taeda.allclose(scaled(x, 1.5), x / 2)
+    with pytest.raises(TypeError, match=r"'dim' .*must be int, not float"):
+        scaled(x, 1.5, 0.5)
+
+
+def test_rows_of_operands_that_are_none():
+    @kernel.row(name="names::share")
+    def share(x, y):
+        return x / kernel.sum(x) * y
+
+    with pytest.raises(IndexError, match=r"names::share.*expected a tensor with a dimension"):
+        share(taeda.tensor(1.0), 2.0)
+    for wrong in (None, [1.0], 2j, np.ones(2)):
+        with pytest.raises(TypeError, match=r"names::share.*'y' must be Tensor"):
+            share(taeda.ones(2), wrong)
