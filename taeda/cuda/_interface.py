@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import taeda
-
-from .._core import Tensor, from_storage, install
+from .._core import Tensor, dtype_by_name, from_storage, install, strided
 from .._core.memory import device_storage
 from . import _contract, _native
 from .streams import ExternalStream, current_stream, default_stream
@@ -32,7 +30,7 @@ def interface(self: Tensor) -> dict[str, Any]:
             f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required use "
             "tensor.cuda() to copy tensor to device memory."
         )
-    if self.layout is not taeda.strided:
+    if self.layout is not strided:
         raise AttributeError(
             f"Can't get __cuda_array_interface__ on sparse type: {self.type()} Use Tensor.to_dense() to convert to a "
             "dense tensor first."
@@ -79,7 +77,7 @@ def adopt(contract: Any, data: Any) -> Tensor | None:
     name = _DTYPES.get(given["typestr"])
     if name is None:
         raise TypeError(f"as_tensor: no dtype is __cuda_array_interface__'s type {given['typestr']!r}")
-    dtype = getattr(taeda, name)
+    dtype = dtype_by_name(name)
     sizes, size = tuple(given["shape"]), dtype.itemsize
     strides = given.get("strides")
     if strides is None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import taeda
-
 from .._core import Tensor
+from .._core import device as device_of
+from ..ops.joining import cat
 from .devices import index_of
 
 __all__ = ["broadcast", "broadcast_coalesced", "gather", "reduce_add", "reduce_add_coalesced", "scatter"]
 
 
 def _device(device: Any) -> Any:
-    return taeda.device("cuda", index_of(device))
+    return device_of("cuda", index_of(device))
 
 
 def _either(name: str, devices: Any, out: Any) -> None:
@@ -76,6 +76,6 @@ def scatter(
 def gather(tensors: Sequence[Tensor], dim: int = 0, destination: Any = None, *, out: Any = None) -> Tensor:
     """The concatenation of tensors of several GPUs on ``destination``, the current one by default, or in ``out``."""
     if out is not None:
-        return out.copy_(taeda.cat([t.detach().to(out.device) for t in tensors], dim))
-    device = taeda.device("cpu") if destination in ("cpu", -1, taeda.device("cpu")) else _device(destination)
-    return taeda.cat([t.detach().to(device) for t in tensors], dim)
+        return out.copy_(cat([t.detach().to(out.device) for t in tensors], dim))
+    device = device_of("cpu") if destination in ("cpu", -1, device_of("cpu")) else _device(destination)
+    return cat([t.detach().to(device) for t in tensors], dim)

@@ -61,8 +61,8 @@ _TAKES = {
     "Any": 0, "bool": 1, "int": 2, "Ints": 3, "float": 4, "Number": 5, "str": 6, "Tensor": 7, "Tensors": 8,
     "flag": 9, "memory_format": 10, "pin": 11,
 }  # fmt: skip
-#: Kinds for parameters of the library's ops whose name always means the same. An annotation goes before it; a default may
-#: say the kind too.
+#: Kinds for parameters of the library's ops whose name always means the same. An annotation goes before it; a default
+#: may say the kind too.
 _TAKES_BY_NAME = {
     name: kind
     for kind, names in {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any
 
-import taeda
-
+from ..._core import device
 from ..._core.devices import DEVICES, accelerator, device_count
 from ..modules.module import Module
 from .scatter_gather import gather, parallel_apply, replicate, scatter_kwargs
@@ -20,7 +19,7 @@ def _all_devices() -> list:
     if found is None:
         return []
     kind = DEVICES[found.number].partition(":")[0]
-    return [taeda.device(kind, i) for i in range(device_count(kind))]
+    return [device(kind, i) for i in range(device_count(kind))]
 
 
 class DataParallel(Module):
@@ -52,11 +51,11 @@ class DataParallel(Module):
             )
         self.module = module
         self.dim = dim
-        self.devices = [taeda.device(i) for i in (there if device_ids is None else device_ids)] if there else []
+        self.devices = [device(i) for i in (there if device_ids is None else device_ids)] if there else []
         self.device_ids = [d.index for d in self.devices] if there else list(device_ids or ())
         self.output_device: Any = output_device
         if self.devices:
-            self.output_device = taeda.device(output_device) if output_device is not None else self.devices[0]
+            self.output_device = device(output_device) if output_device is not None else self.devices[0]
             if len(self.devices) == 1:
                 self.module.to(self.devices[0])
 
