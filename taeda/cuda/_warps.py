@@ -285,10 +285,14 @@ class _Threads:
         if any(int(n) != lanes for n, _ in _VECTOR.findall(what)):
             raise CannotShareError(what)
         for j in range(_numbers(lanes)):
-            text = _SPLAT.sub(r"\1", what)
-            text = _LITERAL.sub(lambda m, j=j: self.literal(m[1], j), text)
-            text = _NAME.sub(lambda m, j=j: f"{m[0]}.{j}" if m[0] in self.vectors else m[0], text)
-            self.lines.append(f"  {name}.{j} = {_of_numbers(text)}")
+            self.lines.append(f"  {name}.{j} = {self.number(what, j)}")
+
+    def number(self, what: str, j: int) -> str:
+        """Number ``j`` of what is element by element."""
+        text = _SPLAT.sub(r"\1", what)
+        text = _LITERAL.sub(lambda m: self.literal(m[1], j), text)
+        text = _NAME.sub(lambda m: f"{m[0]}.{j}" if m[0] in self.vectors else m[0], text)
+        return _of_numbers(text)
 
     def load(self, name: str, lanes: str, t: str, pointer: str, align: str) -> None:
         for j in range(_numbers(int(lanes))):
