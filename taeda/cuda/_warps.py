@@ -13,7 +13,7 @@ shuffle. Of vectors with less than 32 lanes, the other threads have a number tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 WARP = 32
 
@@ -225,10 +225,10 @@ class _Threads:
         near = self.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}")
         return self.emit(f"getelementptr i8, ptr {near}, i64 {WARP * j * _bits(t) // 8}") if j else near
 
-    def names(self, name: str, of: Callable[[int], str], t: str, lanes: int) -> None:
+    def names(self, name: str, t: str, numbers: Sequence[str]) -> None:
         """Give the numbers of a vector their names."""
-        for j in range(_numbers(lanes)):
-            self.lines.append(f"  {name}.{j} = bitcast {t} {of(j)} to {t}")
+        for j, x in enumerate(numbers):
+            self.lines.append(f"  {name}.{j} = bitcast {t} {x} to {t}")
 
     # ---- lines -------------------------------------------------------------------------------------------------------
     def line(self, line: str) -> None:
@@ -285,10 +285,14 @@ class _Threads:
         if any(int(n) != lanes for n, _ in _VECTOR.findall(what)):
             raise CannotShareError(what)
         for j in range(_numbers(lanes)):
-            text = _SPLAT.sub(r"\1", what)
-            text = _LITERAL.sub(lambda m, j=j: self.literal(m[1], j), text)
-            text = _NAME.sub(lambda m, j=j: f"{m[0]}.{j}" if m[0] in self.vectors else m[0], text)
-            self.lines.append(f"  {name}.{j} = {_of_numbers(text)}")
+            self.lines.append(f"  {name}.{j} = {self.number(what, j)}")
+
+    def number(self, what: str, j: int) -> str:
+        """Number ``j`` of what is element by element."""
+        text = _SPLAT.sub(r"\1", what)
+        text = _LITERAL.sub(lambda m: self.literal(m[1], j), text)
+        text = _NAME.sub(lambda m: f"{m[0]}.{j}" if m[0] in self.vectors else m[0], text)
+        return _of_numbers(text)
 
     def load(self, name: str, lanes: str, t: str, pointer: str, align: str) -> None:
         for j in range(_numbers(int(lanes))):
@@ -310,21 +314,24 @@ class _Threads:
 
     def insert(self, name: str, lanes: str, t: str, x: str, value: str, lane: str) -> None:
         k, i = divmod(int(lane), WARP)
+        count = _numbers(int(lanes))
         if x == "poison":  # what follows puts it in all lanes
             self.uniform[name] = value
-            self.names(name, lambda j: value, t, int(lanes))
+            self.names(name, t, [value] * count)
             return
         here = self.emit(f"icmp eq i32 {self.lane()}, {i}")
-        own = self.emit(f"select i1 {here}, {t} {value}, {t} {self.part(x, k)}")
-        self.names(name, lambda j: own if j == k else self.part(x, j), t, int(lanes))
+        numbers = [self.part(x, j) for j in range(count)]
+        numbers[k] = self.emit(f"select i1 {here}, {t} {value}, {t} {numbers[k]}")
+        self.names(name, t, numbers)
 
     def shuffle(self, name: str, lanes: str, t: str, x: str, y: str, count: str, mask: str) -> None:
         picks = [-1 if item.endswith("poison") else int(item.split()[1]) for item in mask.split(", ")]
         if x in self.uniform and max(picks) < int(lanes):
             self.uniform[name] = self.uniform[x]
-            self.names(name, lambda j: self.uniform[x], t, int(count))
+            self.names(name, t, [self.uniform[x]] * _numbers(int(count)))
             return
-        self.names(name, lambda j: self.picked(t, x, y, int(lanes), picks[WARP * j : WARP * (j + 1)]), t, int(count))
+        parts = (picks[WARP * j : WARP * (j + 1)] for j in range(_numbers(int(count))))
+        self.names(name, t, [self.picked(t, x, y, int(lanes), part) for part in parts])
 
     def picked(self, t: str, x: str, y: str, lanes: int, picks: Sequence[int]) -> str:
         """One number of a shuffle: from each number that lanes come from, those of some threads."""

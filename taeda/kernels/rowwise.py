@@ -5,6 +5,9 @@ it to a scalar, softmax folds it twice and then writes it. The body is Python ov
 laid out in two modes. In ``row`` mode vectors run along the row and each fold ends by combining lanes. In ``column``
 mode vectors run across neighbouring rows, so lanes are never combined: this suits rows with a large stride whose
 neighbours are adjacent (a sum over dimension 0, a softmax over channels).
+
+On a machine without vectors, ``row`` mode has vectors of 32 lanes all the same: on a GPU each thread of a warp has a
+lane (``cuda/_warps.py``). In ``column`` mode a thread has a row.
 """
 
 from __future__ import annotations

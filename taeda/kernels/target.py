@@ -68,6 +68,7 @@ def host() -> Target:
     ``TAEDA_TARGET`` (``avx2`` or ``avx512``) overrides the detected level, for tests. With ``arm64`` kernels are those
     of arm64, with 16-byte vectors, though they run here: libraries for arm64 are planned in this way. With ``lane``
     they have no vectors, as those of devices that compute an element per thread: their results are compared with these.
+    Where the threads of a warp share a row, such kernels have vectors of as many lanes (``rowwise.py``).
     """
     system = {"Linux": "unknown-linux-gnu", "Darwin": "apple-darwin", "Windows": "pc-windows-msvc"}
     tail = system.get(platform.system(), "unknown-linux-gnu")
