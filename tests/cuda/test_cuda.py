@@ -17,6 +17,20 @@ def test_names_memory_copies_and_streams():
     assert re.search(r"^\.{15,} +\[100%\]$", out, re.MULTILINE), out  # none failed, none was skipped
 
 
+@pytest.mark.timeout(600)
+def test_programs_give_the_bits_of_the_cpu():
+    out = emulated(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests/cuda/proofs.py"),
+        TAEDA_TARGET="lane",
+    )  # fmt: skip
+    assert re.search(r"^\.{8,} +\[100%\]$", out, re.MULTILINE), out
+
+
+def test_an_example_runs_there():
+    out = emulated(str(ROOT / "examples/regression.py"), "--device", "cuda")
+    assert re.match(r"y = (2\.9|3\.0)\d x \+ 0\.(4|5)\d, loss 0\.0", out), out
+
+
 @pytest.mark.parametrize("model", ["mlp", "cnn", "GPT", "LSTM"])
 def test_training_gives_the_bits_of_the_cpu(model):
     """Losses, and from checkpoints of either device on either device."""
