@@ -36,7 +36,8 @@ cdef Generator which(object generator)
 # One that draws word after word: `g`, or for a device's generator a new one for this call.
 cdef Generator stream_of(Generator g)
 # `n` units of `fn` of `kernels/philox.py` for `key`, by a launch in this thread's place.
-cdef int draw_by_counter(Generator g, str fn, tuple key, char** ptr, int nptr, int64_t n, int64_t a, int64_t b) except -1
+cdef int draw_by_counter(Generator g, str fn, tuple key, char** ptr, int nptr, int64_t n, int64_t a,
+                         int64_t b) except -1
 # `count` untempered words, in `buffer`, which has room for BLOCKS more, or elsewhere: where they begin.
 cdef uint32_t* make_raw(Generator g, uint32_t* buffer, int64_t count) noexcept nogil
 

@@ -552,7 +552,8 @@ cdef Generator stream_of(Generator g):
     return made
 
 
-cdef int draw_by_counter(Generator g, str fn, tuple key, char** ptr, int nptr, int64_t n, int64_t a, int64_t b) except -1:
+cdef int draw_by_counter(Generator g, str fn, tuple key, char** ptr, int nptr, int64_t n, int64_t a,
+                         int64_t b) except -1:
     cdef int64_t* arg = [a, b, <int64_t>g.seeded_with, <int64_t>g.calls]
     cdef kernel_t made = of_arguments("philox." + fn, key)
     if n <= 0:
