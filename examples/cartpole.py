@@ -56,9 +56,11 @@ def play(policy: nn.Module, carts: int) -> tuple[Tensor, Tensor, Tensor]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--device", default="cpu", help="where it runs: cpu, cuda")
     args = parser.parse_args()
     start = time.perf_counter()
     taeda.manual_seed(0)
+    taeda.set_default_device(args.device)
     policy = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 2))
     optimizer = taeda.optim.Adam(policy.parameters(), lr=3e-3)
     length = 0.0

@@ -43,9 +43,9 @@ def load() -> tuple[TensorDataset, TensorDataset]:
     return TensorDataset(pictures[~held_out], labels[~held_out]), TensorDataset(pictures[held_out], labels[held_out])
 
 
-def accuracy(model: nn.Module, data: TensorDataset) -> float:
+def accuracy(model: Network, data: TensorDataset) -> float:
     """Share of ``data`` that ``model`` labels rightly."""
-    pictures, labels = data.tensors
+    pictures, labels = (t.to(model.out.weight.device) for t in data.tensors)
     model.eval()
     with taeda.no_grad():
         right = (model(pictures).argmax(1) == labels).float().mean().item()
@@ -53,13 +53,13 @@ def accuracy(model: nn.Module, data: TensorDataset) -> float:
     return right
 
 
-def fit(model: nn.Module, train: TensorDataset, held_out: TensorDataset, epochs: int) -> None:
+def fit(model: Network, train: TensorDataset, held_out: TensorDataset, epochs: int) -> None:
     """Train ``model`` and print a line an epoch."""
-    optimizer = taeda.optim.AdamW(model.parameters(), lr=2e-3)
+    optimizer, device = taeda.optim.AdamW(model.parameters(), lr=2e-3), model.out.weight.device
     for epoch in range(1, epochs + 1):
         total = 0.0
         for pictures, labels in DataLoader(train, batch_size=64, shuffle=True):
-            loss = F.cross_entropy(model(pictures), labels)
+            loss = F.cross_entropy(model(pictures.to(device)), labels.to(device))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -70,11 +70,12 @@ def fit(model: nn.Module, train: TensorDataset, held_out: TensorDataset, epochs:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--device", default="cpu", help="where it runs: cpu, cuda")
     args = parser.parse_args()
     start = time.perf_counter()
     taeda.manual_seed(0)
     train, held_out = load()
-    model = Network()
+    model = Network().to(args.device)
     fit(model, train, held_out, args.epochs)
     print(f"{time.perf_counter() - start:.1f} s")
     print(f"held-out accuracy: {accuracy(model, held_out):.2%}")

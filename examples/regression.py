@@ -1,6 +1,12 @@
 """Fit a straight line by gradient descent: the smallest complete program."""
 
+import argparse
+
 import taeda
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--device", default="cpu", help="where it runs: cpu, cuda")
+taeda.set_default_device(parser.parse_args().device)
 
 taeda.manual_seed(0)
 x = taeda.linspace(-1, 1, 100)

@@ -43,10 +43,11 @@ def draw(picture: Tensor) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--device", default="cpu", help="where it runs: cpu, cuda")
     args = parser.parse_args()
     taeda.manual_seed(0)
-    pictures = taeda.from_numpy(load_digits().data).float() / 16
-    model = VAE()
+    pictures = taeda.from_numpy(load_digits().data).float().to(args.device) / 16
+    model = VAE().to(args.device)
     optimizer = taeda.optim.Adam(model.parameters(), lr=3e-3)
     for epoch in range(1, args.epochs + 1):
         total = 0.0
@@ -60,7 +61,7 @@ def main() -> None:
         if epoch % 10 == 0:
             print(f"epoch {epoch:3}: {total / len(pictures):.2f} nats a picture")
     with taeda.no_grad():
-        samples = model.decoder(taeda.randn(5, LATENT)).sigmoid()
+        samples = model.decoder(taeda.randn(5, LATENT, device=args.device)).sigmoid()
     for lines in zip(*(draw(s) for s in samples), strict=True):
         print("  ".join(lines))
 

@@ -158,7 +158,7 @@ class autocast:
         _state.__dict__.setdefault("enabled", {})[self.device] = self._enabled
         _dtypes()[self.device] = self.fast_dtype
         if is_registered(self.device):
-            rest = [mode for mode in stack if not isinstance(mode, _Autocast)]
+            rest = [mode for mode in stack if not isinstance(mode, _Autocast) or mode.device != self.device]
             if self._enabled:
                 cache = _state.__dict__.setdefault("cache", {}) if self._cache_enabled else None
                 rest.insert(0, _Autocast(self.fast_dtype, cache, self.device))

@@ -17,8 +17,8 @@ from .._core import Tensor
 from ..autograd.forward_ad import hidden
 from ..autograd.function import Function
 from ..ops.conjugation import resolve_all
+from ..ops.devices import at, number_of
 from ..ops.joining import stack
-from ..ops.meta import without_values
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from ._tree import broadcast
 
@@ -46,6 +46,17 @@ class Batched(Tensor):
     @property
     def device(self) -> Any:
         return self.physical.device
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.physical.is_cpu
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.physical.is_cuda
+
+    def get_device(self) -> int:
+        return self.physical.get_device()
 
     @property
     def is_meta(self) -> bool:
@@ -110,7 +121,8 @@ def _making(name: str) -> Callable:
     plain = getattr(Tensor, name)
 
     def make(self, *args, **kwargs):
-        example = without_values((0,), None, self.dtype) if self.is_meta else _core.empty((0,), self.dtype)
+        with at(number_of(self.device)):
+            example = _core.empty((0,), self.dtype)
         return self._spread(plain(example, *args, **kwargs))
 
     make.__name__ = name

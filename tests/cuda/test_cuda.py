@@ -37,6 +37,34 @@ def test_counters_of_the_schedules(tmp_path):
         assert (report.refused, report.spilled) == ("", 0), name
 
 
+@pytest.mark.timeout(600)
+def test_programs_give_the_bits_of_the_cpu():
+    out = emulated(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests/cuda/proofs.py"),
+        TAEDA_TARGET="lane",
+    )  # fmt: skip
+    assert re.search(r"^\.{8,} +\[100%\]$", out, re.MULTILINE), out
+
+
+@pytest.mark.timeout(600)
+def test_the_check_of_a_machine(tmp_path):
+    out = emulated("-m", "taeda.cuda.check", "--seconds", "60", "--out", str(tmp_path))
+    assert "EMULATED" in out.splitlines()[0] and out.endswith("0 wrong\n") and "WRONG" not in out
+    assert "random numbers are Philox's" in out and "add, taeda.float32: the same bits" in out
+    assert (tmp_path / "report.txt").read_text() == out
+
+
+def test_the_check_without_a_gpu_says_that_nothing_was_run(tmp_path):
+    code = f"import sys; sys.argv[1:] = ['--out', {str(tmp_path)!r}]\nfrom taeda.cuda import check\nassert check.main() == 2"
+    out = emulated("-c", code, TAEDA_CUDA="no.such.module")
+    assert "not run: there is no GPU" in out and "names no module" in out
+
+
+def test_an_example_runs_there():
+    out = emulated(str(ROOT / "examples/regression.py"), "--device", "cuda")
+    assert re.match(r"y = (2\.9|3\.0)\d x \+ 0\.(4|5)\d, loss 0\.0", out), out
+
+
 @pytest.mark.parametrize("model", ["mlp", "cnn", "GPT", "LSTM"])
 def test_training_gives_the_bits_of_the_cpu(model):
     """Losses, and from checkpoints of either device on either device."""
