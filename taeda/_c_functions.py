@@ -58,7 +58,10 @@ def parse(declaration: str) -> tuple[str, list[Parameter]]:
 
     Raises:
         ValueError: it cannot be read, or has a type that tensors and numbers do not have.
+        TypeError: it is no str.
     """
+    if not isinstance(declaration, str):
+        raise TypeError(f"library.bind: expected a declaration in C, a str, got {type(declaration).__name__}")
     plain = " ".join(re.sub(r"/\*.*?\*/|//[^\n]*", " ", declaration, flags=re.S).split()).rstrip("; ")
     found = re.fullmatch(r"(?P<result>.*?)\b(?P<name>[A-Za-z_]\w*) ?\((?P<inside>.*)\)", plain)
     if found is None:
@@ -209,7 +212,8 @@ def as_op(
             continue
         role = "written" if p.name in written else "read" if p.const else "made"
         dims = tuple(symbols.index(s) if isinstance(s, str) else -1 - s for s in p.dims) if p.dims else None
-        rows.append((role, p.name, getattr(_core, p.dtype), dims, -1, 0, 0))
+        dtype = _core.bool_ if p.dtype == "bool" else getattr(_core, p.dtype)
+        rows.append((role, p.name, dtype, dims, -1, 0, 0))
         if role == "made":
             results.append("Tensor")
         else:

@@ -23,6 +23,7 @@ from . import _core
 from ._core import DISPATCHING, OVERRIDING, Tensor
 from ._core.callbacks import callbacks
 from ._core.exchange import count_modes
+from ._core.mends import not_tensor
 from ._namespaces import above, complete
 from .kernels.forks import free_in_children
 from .ops.meta import is_meta, planning
@@ -591,7 +592,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     if has_torch_function((self, other)):
         return handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)
     if not isinstance(other, Tensor):
-        raise TypeError(f"module_load(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+        raise not_tensor("module_load(): argument 'other' (position 2)", other)
     return other.detach() if assign else self.copy_(other).detach()
 
 

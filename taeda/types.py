@@ -9,6 +9,7 @@ from . import _core
 from ._core import Tensor
 from ._core.callbacks import callbacks
 from ._core.exchange import tensor
+from ._core.mends import not_tensor
 from .ops.table import composite
 
 
@@ -260,7 +261,7 @@ def get_device(input: Tensor) -> int:
 
 def _tensor_argument(name: str, x: Any) -> Tensor:
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(x).__name__}")
+        raise not_tensor(f"{name}(): argument 'input' (position 1)", x)
     return x
 
 

@@ -10,6 +10,7 @@ import pytest
 TOOLS = Path(__file__).resolve().parents[1] / "tools"
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(TOOLS)
+    import features
     import website
 
 
@@ -73,3 +74,10 @@ def test_dead_links_are_found(monkeypatch, tmp_path):
 def test_the_picture_of_speed_is_that_of_the_results():
     done = subprocess.run([sys.executable, TOOLS / "speed_picture.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_programs_do_what_the_page_of_features_says():
+    import importlib.util
+
+    packages = ("taeda", "torch") if importlib.util.find_spec("torch") else ("taeda",)
+    assert features.wrong(packages) == []

@@ -37,9 +37,14 @@ TITLES = {
     "fft": "Fourier transforms", "special": "Special functions", "signal.windows": "Windows",
     "sparse": "Sparse tensors", "distributions": "Distributions", "distributions.constraints": "Constraints",
     "library": "Ops of your own", "profiler": "Profiler", "export": "Export", "kernel": "Kernels of your own",
-    "amp": "Mixed precision", "utils": "Pictures, summaries, checks",
+    "amp": "Mixed precision", "utils": "Pictures, summaries, checks", "distributed": "Several processes",
+    "distributed.checkpoint": "Checkpoints of several processes", "distributed.tensor": "Sharded tensors",
+    "distributed.fsdp": "Sharded models", "onnx": "ONNX", "jit": "TorchScript", "fx": "Graphs of programs",
 }  # fmt: skip
-NAMESPACES = [*docs_coverage.NAMESPACES, "kernel", "amp", "utils"]
+NAMESPACES = [
+    *docs_coverage.NAMESPACES, "kernel", "amp", "utils", "distributed", "distributed.checkpoint", "distributed.tensor",
+    "distributed.fsdp", "onnx", "jit", "fx",
+]  # fmt: skip
 
 
 @dataclass

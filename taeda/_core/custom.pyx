@@ -22,6 +22,7 @@ from .tensor cimport (
     refuse_elements, swap_no_grad,
 )
 
+from .mends import not_tensor
 from .tensor import ALL_DTYPES, run_function
 
 cdef object RUN_FUNCTION = run_function
@@ -321,11 +322,14 @@ cdef class CFunction:
         """A tensor that was given for parameter ``i``; its sizes are noted in ``sizes``."""
         cdef Tensor t
         if not isinstance(x, Tensor):
-            raise TypeError(f"{self.name}(): argument '{self.names[i]}' must be Tensor, not {type(x).__name__}")
+            raise not_tensor(f"{self.name}(): argument '{self.names[i]}'", x)
         t = <Tensor>x
-        if t.device_type:
-            refuse_elements(t)
-        address_of(t)  # raises for tensors without memory of their own, before anything else is said of them
+        try:
+            if t.device_type:
+                refuse_elements(t)
+            address_of(t)  # raises for tensors without memory of their own, before anything else is said of them
+        except (RuntimeError, NotImplementedError) as error:
+            raise type(error)(f"{self.name}(): argument '{self.names[i]}': {error}") from None
         self.check_form(i, t, sizes, like)
         if not t.contiguous:
             raise RuntimeError(f"{self.name}(): expected '{self.names[i]}' to be contiguous, got strides "

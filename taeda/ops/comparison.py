@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _core
 from .._core import Tensor
 from .._core import tensor as core
+from .._core.mends import not_tensor
 from ..kernels import scalar as s
 from .copies import to_dtype
 from .table import alias, composite, expect_tensors, pointwise
@@ -171,7 +172,7 @@ def equal(input, other):
         True
     """
     if not isinstance(other, Tensor):
-        raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+        raise not_tensor("equal(): argument 'other' (position 2)", other)
     return core.same_shape(input, other) and bool(eq(input, other).all())
 
 

@@ -12,6 +12,7 @@ from .. import _core
 from .._core import Tensor
 from .._core import conv as core
 from .._core.formats import keep_format
+from .._core.mends import not_tensor
 from . import flops
 from .creation import arange
 from .matmul import _conj
@@ -137,7 +138,7 @@ def _check(name: str, n: int, input: Tensor, weight: Tensor, bias) -> None:
         raise RuntimeError(f"{name}: expected a weight of {n + 2} dimensions, but got size {list(weight.shape)}")
     for label, x in (("weight", weight), ("bias", bias)):
         if x is not None and not isinstance(x, Tensor):
-            raise TypeError(f"{name}(): argument '{label}' must be Tensor, not {type(x).__name__}")
+            raise not_tensor(f"{name}(): argument '{label}'", x)
         if x is not None and x.dtype is not input.dtype:
             raise RuntimeError(
                 f"{name}: expected scalar type {input.dtype.name} but found {x.dtype.name}: input and {label} must "

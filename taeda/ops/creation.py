@@ -12,6 +12,7 @@ from .._core import Tensor, factories, settings
 from .._core import tensor as core
 from .._core.callbacks import callbacks
 from .._core.factories import finish, number, range_length
+from .._core.mends import not_tensor
 from .._warn import warn_once
 from .out import check_out
 from .table import OPS, composite, is_index, pointwise, primitive, spread
@@ -79,7 +80,7 @@ def _finish_sequence(name: str, result: Tensor, out: Tensor | None, requires_gra
 
 def _check_out(out: Any, dtype: Any) -> None:
     if not isinstance(out, Tensor):
-        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+        raise not_tensor("argument 'out'", out)
     if dtype is not None and out.dtype is not dtype:
         raise RuntimeError(f"dtype {dtype} does not match dtype of out parameter ({out.dtype})")
     if out.requires_grad and _core.is_grad_enabled():

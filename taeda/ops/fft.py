@@ -14,6 +14,7 @@ from .. import _core
 from .._core import Tensor
 from .._core import tensor as core
 from .._core.apart import run_apart
+from .._core.mends import not_tensor
 from ..kernels.forks import loading
 from .creation import arange
 from .exchange import from_numpy
@@ -221,7 +222,7 @@ def _scale(norm, count, forward, name):
 
 def _floating(x, name, complex_too=True):
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(x).__name__}")
+        raise not_tensor(f"{name}(): argument 'input'", x)
     if x.is_complex() and not complex_too:
         raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype}")
     if not x.is_complex() and not x.is_floating_point():

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Op, Tensor
+from .._core.mends import not_tensor
 
 
 def write_out(op: Any, out: Any, result: Any, arguments: Any = ()) -> Any:
@@ -45,7 +46,7 @@ def write_out(op: Any, out: Any, result: Any, arguments: Any = ()) -> Any:
 def check_out(op: Any, label: str, out: Any, result: Tensor) -> None:
     """Refuse an ``out`` that can't take ``result``: no tensor, of another dtype, recorded, or with elements twice."""
     if not isinstance(out, Tensor):
-        raise TypeError(f"{label}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        raise not_tensor(f"{label}(): argument 'out'", out)
     if _core.is_grad_enabled() and (result.requires_grad or out.requires_grad):
         raise RuntimeError(
             f"{label}(): functions with out=... arguments don't support automatic differentiation, but one of the "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _core
 from .._core import Tensor, selection
 from .._core import tensor as core
+from .._core.mends import not_tensor
 from .creation import arange
 from .indexing import where_select
 from .table import composite, primitive
@@ -260,7 +261,7 @@ def scatter_reduce(input, dim, index: Tensor, src, reduce, *, include_self=True)
         tensor([3., 2.])
     """
     if not isinstance(src, Tensor):
-        raise TypeError(f"scatter_reduce(): argument 'src' (position 4) must be Tensor, not {type(src).__name__}")
+        raise not_tensor("scatter_reduce(): argument 'src' (position 4)", src)
     _check_reduce(reduce, input.dtype)
     if not include_self:
         _expect_along("scatter_reduce", input, dim, index, src)

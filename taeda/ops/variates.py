@@ -15,6 +15,7 @@ import math
 from .. import _core
 from .._core import Tensor
 from .._core import sampling as core
+from .._core.mends import not_tensor
 from .elementary import exp, expm1, log, log1p
 from .extrema import minimum
 from .indexing import where
@@ -31,7 +32,7 @@ _TINY = {"float32": 1.1754943508222875e-38, "float64": 2.2250738585072014e-308}
 def _float64(name: str, label: str, x: Tensor) -> Tensor:
     """``x`` in float64 and contiguous, refused in the dtypes that PyTorch has no samples in."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}(): argument '{label}' must be Tensor, not {type(x).__name__}")
+        raise not_tensor(f"{name}(): argument '{label}'", x)
     if x.dtype.name not in _TINY:
         raise NotImplementedError(f"{name}: expected '{label}' of float32 or float64, got {x.dtype}. Convert it first")
     return x.detach().to(_core.float64).contiguous()

@@ -394,3 +394,21 @@ def test_the_example(tmp_path):
     done = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout.split(":")[1]) < 0.01
+
+
+def test_truth_values_in_memory():
+    source = (
+        "#include <stdbool.h>\nvoid no(const bool *x, bool *y, long n) { for (long i = 0; i < n; i++) y[i] = !x[i]; }"
+    )
+    module = load_inline("truth_values", c_sources=source)
+    assert module.no(taeda.tensor([True, False])).tolist() == [False, True]
+
+
+def test_errors_about_memory_name_the_function_and_the_argument(own):
+    x = taeda.ones(2, 2)
+    turned = taeda.view_as_complex(taeda.ones(2, 2)).conj().imag
+    for wrong in (x.to_sparse(), x.to_sparse_csr(), turned):
+        with pytest.raises((NotImplementedError, RuntimeError), match=r"scale\(\): argument 'x': this needs elements"):
+            own.scale(wrong, 2.0)
+    with pytest.raises(TypeError, match="expected a declaration in C, a str, got NoneType"):
+        bind(None)

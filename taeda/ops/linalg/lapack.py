@@ -16,6 +16,7 @@ from ..._core.lapack import call as _call
 from ..._core.lapack import columns as columns
 from ..._core.lapack import empty_columns as empty_columns
 from ..._core.lapack import zero_ints as ints  # noqa: F401
+from ..._core.mends import not_tensor
 from ...kernels.forks import loading
 from ..creation import eye
 from ..table import primitive
@@ -114,7 +115,7 @@ def count_of(batch: Any) -> int:
 
 def check_tensor(x: Any, name: str, label: str = "A") -> None:
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name}(): argument '{label}' must be Tensor, not {type(x).__name__}")
+        raise not_tensor(f"{name}(): argument '{label}'", x)
 
 
 def check_matrix(x: Any, name: str, label: str = "A") -> None:
