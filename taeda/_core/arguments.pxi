@@ -92,8 +92,8 @@ cdef int check_argument(str op, tuple params, int i, int takes, object x) except
         if x is strided or x is None:
             return 0
         if isinstance(x, layout):
-            raise NotImplementedError(f"{op}: expected layout {strided}, got {x}; make the tensor without a layout, and "
-                                      f"convert it with .to_sparse(layout={x})")
+            raise NotImplementedError(f"{op}: expected layout {strided}, got {x}; make the tensor without a layout, "
+                                      f"and convert it with .to_sparse(layout={x})")
     elif takes == TAKES_FORMAT:
         if isinstance(x, memory_format) or x is None:
             return 0
