@@ -11,9 +11,10 @@ cdef enum:
     TAKES_FLAG    # a bool, or None for False
     TAKES_FORMAT  # a memory format, or None
     TAKES_PIN     # a bool, whether memory is pinned, or None for False
+    TAKES_LAYOUT  # taeda.strided, or None for it
 
 cdef object TAKES_NAMES = ("anything", "bool", "int", "int or a tuple of ints", "float", "Number", "str", "Tensor",
-                           "tuple of Tensors", "bool", "memory_format", "bool")
+                           "tuple of Tensors", "bool", "memory_format", "bool", "layout")
 
 
 cdef inline bint is_tensor(PyObject* x) noexcept:
@@ -87,6 +88,12 @@ cdef int check_argument(str op, tuple params, int i, int takes, object x) except
     elif takes == TAKES_PIN:
         if PyBool_Check(x) or x is None:
             return refuse_to_pin(bool(x))
+    elif takes == TAKES_LAYOUT:
+        if x is strided or x is None:
+            return 0
+        if isinstance(x, layout):
+            raise NotImplementedError(f"{op}: expected layout {strided}, got {x}; make the tensor without a layout, "
+                                      f"and convert it with .to_sparse(layout={x})")
     elif takes == TAKES_FORMAT:
         if isinstance(x, memory_format) or x is None:
             return 0

@@ -309,7 +309,7 @@ def cat(tensors, dim=0):
         along = plus(along, t.sizes[at])
     memcpy(sizes, first.sizes, first.nd * sizeof(int64_t))
     sizes[at] = along
-    last = not first.contiguous and (first.nd == 4 or first.nd == 5) and are_last(tensors, n)
+    last = (first.nd == 4 or first.nd == 5) and are_last(tensors, n)
     if recorders and not last:
         out = defer_joined(tensors, at, first.nd, sizes)
         if out is not None:

@@ -25,6 +25,8 @@ __all__ = [
 def _checked(tensors: Any, layout: Any, dtype: Any, device: Any) -> list[Tensor]:
     if not isinstance(tensors, (list, tuple)):
         raise TypeError(f"nested_tensor: expected a list of tensors, got {type(tensors).__name__}")
+    if layout not in (strided, jagged):
+        raise RuntimeError(f"nested_tensor: expected layout taeda.strided or taeda.jagged, got {layout}")
     parts = [as_tensor(x, dtype=dtype, device=device) for x in tensors]
     if len({x.dim() for x in parts}) > 1:
         raise RuntimeError(

@@ -729,7 +729,7 @@ MAKERS = dict(zip(LAYOUTS, (sparse_csr_tensor, sparse_csc_tensor, sparse_bsr_ten
 
 
 @composite(method=False)
-def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, layout=None, **kwargs):
+def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, layout: Any = None, **kwargs):
     """Sparse matrices in one of the compressed layouts: :func:`sparse_csr_tensor`, :func:`sparse_csc_tensor`,
     :func:`sparse_bsr_tensor` or :func:`sparse_bsc_tensor`.
 

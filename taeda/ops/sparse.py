@@ -410,7 +410,7 @@ def _in_layout(input: Tensor, layout: Any, blocksize: Any, dense_dim: Any) -> Te
 
 
 @composite(meta="values")
-def to_sparse(input, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
+def to_sparse(input, sparse_dim=None, *, layout: Any = None, blocksize=None, dense_dim=None):
     """``input`` as a sparse tensor of its elements that are not 0.
 
     Args:

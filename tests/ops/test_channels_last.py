@@ -226,3 +226,12 @@ def test_a_volume_without_a_batch_may_be_laid_out_as_images_are(name):
         (want * weights).sum().backward()
         (got * weights).sum().backward()
         assert taeda.allclose(z.grad, x.grad, atol=1e-6)
+
+
+def test_cat_keeps_the_format_where_sizes_of_1_leave_it_open():
+    images = taeda.randn(2, 1, 4, 4).to(memory_format=C2)
+    assert taeda.cat([images, images], 1).stride() == (32, 1, 8, 2)
+    assert taeda.cat([taeda.randn(2, 1, 4, 4)] * 2, 1).stride() == (32, 16, 4, 1)
+    pixels = taeda.randn(2, 3, 1, 1).to(memory_format=C2)
+    assert taeda.cat([pixels, pixels], 2).stride() == (6, 1, 3, 3)
+    assert taeda.equal(taeda.cat([images, images], 1), images.expand(2, 2, 4, 4))

@@ -116,3 +116,29 @@ def test_help_shows_signatures_and_docstrings():
 def test_methods_written_in_the_core_have_signatures():
     for method in (taeda.Tensor.backward, taeda.Tensor.item, taeda.Tensor.size, taeda.Tensor.register_hook):
         assert "self" in inspect.signature(method).parameters and method.__doc__
+
+
+MAKE = {
+    "zeros": (2,), "ones": (2,), "empty": (2,), "rand": (2,), "randn": (2,), "eye": (2,), "arange": (2,),
+    "full": ((2,), 1), "randint": (3, (2,)), "randperm": (2,), "linspace": (0, 1, 2), "hann_window": (2,),
+    "tril_indices": (2, 2), "triu_indices": (2, 2), "empty_strided": ((2,), (1,)), "scalar_tensor": (1,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*MAKE, "zeros_like", "rand_like", "new_zeros", "new_full"])
+def test_a_layout_that_is_not_made_is_refused(name):
+    x = taeda.ones(2)
+    function, args = (getattr(x, name), MAKE[name[4:]]) if name.startswith("new_") else (getattr(taeda, name), (x,))
+    args = MAKE.get(name, args)
+    assert function(*args, layout=taeda.strided).layout is taeda.strided
+    with pytest.raises(NotImplementedError, match=f"{name}: expected layout taeda.strided, got taeda.sparse_csr"):
+        function(*args, layout=taeda.sparse_csr)
+    with pytest.raises(TypeError, match="'layout'"):
+        function(*args, layout=3)
+
+
+def test_a_sparse_input_keeps_its_layout_by_name():
+    x = taeda.eye(2).to_sparse()
+    assert taeda.zeros_like(x, layout=taeda.sparse_coo).layout is taeda.sparse_coo
+    with pytest.raises(RuntimeError, match="layout"):
+        taeda.nested.nested_tensor([taeda.ones(2)], layout=taeda.sparse_coo)
