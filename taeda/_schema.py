@@ -173,7 +173,8 @@ def _argument(text: str, keyword_only: bool) -> Argument:
     named = re.fullmatch(r"(.*\S)\s+(\w+)\s*", body, re.S)
     whole, name = (named[1], named[2]) if named else (body.strip(), "")
     shape = _TYPE.fullmatch(whole)
-    kind, inner, sized, optional = shape.groups() if shape else (whole, None, None, None)
+    words: tuple[Any, ...] = shape.groups() if shape else (whole, None, None, None)
+    kind, inner, sized, optional = words
     listed, kind = sized is not None, "int" if kind == "SymInt" else kind
     return Argument(
         name, kind, bool(optional if listed else inner), listed, listed and bool(inner),

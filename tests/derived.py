@@ -113,12 +113,11 @@ def guesses(op: Op, make: Maker) -> list[Args]:
     return [((kwargs.pop(first),), kwargs) if first in kwargs else (args, kwargs) for args, kwargs in calls]
 
 
-def _works(op: Op, call: Args) -> bool:
-    try:
-        result = op(*call[0], **call[1])
-    except (TypeError, RuntimeError, ValueError, IndexError):
-        return False
-    return bool(_results(result))
+#: Ops whose parameters have the names that guesses are made by, and other arguments; their own tests call them.
+OTHERWISE = {
+    "view": "sizes", "view_as_real": "a complex tensor", "view_as_complex": "pairs", "_int_mm": "int8",
+    "matrix_exp": "square matrices",
+}  # fmt: skip
 
 
 def _domain(op: Op, i: int) -> tuple[float, float]:
@@ -153,7 +152,7 @@ def samples(op: Op, dtype: str = "float64") -> list[Args]:
     if "samples" in op.traits:
         return list(op.traits["samples"](make))
     if not op.traits.get("pointwise"):
-        return [call for call in guesses(op, make) if _works(op, call)]
+        return [] if op.name in OTHERWISE else guesses(op, make)
     if needs_attributes(op):
         return []
     return [

@@ -18,11 +18,6 @@ from taeda.jit.types import BOOL, FLOAT, INT, NUMBER, REQUIRED, STR, TENSOR, Typ
 from .. import _core
 from ._unknown_sizes import _bound
 
-#: Ops of ATen that no script can name.
-_UNNAMED = (
-    "aten::embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
-    "bool scale_grad_by_freq) -> Tensor",
-)
 #: Arguments that say where a result is, or that hold by themselves.
 _PLACES = frozenset(
     "device layout pin_memory requires_grad memory_format non_blocking out inplace implicit sparse_grad".split()
@@ -33,8 +28,7 @@ Call = tuple[str, list[tuple[str, Any, bool]]]
 
 def _schemas(name: str) -> list[Schema]:
     """The signatures of ATen's ops that may be the op ``name``."""
-    found = [Schema(text) for text in _UNNAMED if text.startswith(f"aten::{name}(")]
-    return found + [s for prefix in ("", "special_") for s in overloads(f"aten::{prefix}{name}")]
+    return [s for prefix in ("", "special_") for s in overloads(f"aten::{prefix}{name}")]
 
 
 def _matched(function: Any, given: dict[str, Any]) -> Call | None:

@@ -45,7 +45,8 @@ def method(name: str) -> Any:
 
 def writes(target: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> bool:
     """Whether a call of a function changes its arguments."""
-    kwargs, known = kwargs or {}, None
+    kwargs = kwargs or {}
+    known: Any = None
     if isinstance(target, (OpOverload, OpOverloadPacket)):
         native = target if isinstance(target, OpOverload) else target.default
         if native.mutates:

@@ -51,7 +51,10 @@ def _linear_name(saved):
     return "View" if "bias_shape" in saved else "UnsafeView"
 
 
-@primitive(gemm.matmul, node=_product_name, flops=flops.product, sums_over=-1, out="same", autocast="lower")
+@primitive(
+    gemm.matmul, node=_product_name, flops=flops.product, sums_over=-1, out="same", autocast="lower",
+    samples=lambda m: [((m(3, 4), m(4, 2)), {}), ((m(2, 3, 4), m(4, 2)), {}), ((m(4), m(2, 4, 3)), {})],
+)  # fmt: skip
 def matmul(input, other: Tensor):
     """The matrix product ``input @ other``: ``out[..., i, j]`` is the sum of ``input[..., i, k] * other[..., k, j]``
     over ``k``.
@@ -273,7 +276,10 @@ def mm(input, mat2):
 mm.vjp(input=lambda g, mat2: mm(g, _transposed(mat2)), mat2=lambda g, input: mm(_transposed(input), g))
 
 
-@primitive(flops=flops.product, out="same", autocast="lower", canonical=True)
+@primitive(
+    flops=flops.product, out="same", autocast="lower", canonical=True,
+    samples=lambda m: [((m(2, 3, 4), m(2, 4, 2)), {})],
+)  # fmt: skip
 def bmm(input, mat2):
     """The products of matrices, one per batch: ``out[b] = input[b] @ mat2[b]``. Batches do not broadcast; see
     :func:`matmul`.

@@ -58,5 +58,7 @@ def test_schemas_of_custom_ops():
         str(taeda.library.ops.schemas.scale.default._schema)
         == "schemas::scale(Tensor x, float s, SymInt n=2) -> Tensor"
     )
+    for f in (taeda, torch):
+        assert str(f.ops.aten.relu_.default._schema) == "aten::relu_(Tensor(a!) self) -> Tensor(a!)"
     with pytest.raises(AttributeError, match="_schema"):
-        _ = taeda.ops.aten.relu.default._schema
+        _ = taeda.ops.aten.elu_kernel.default._schema
