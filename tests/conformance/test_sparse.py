@@ -310,3 +310,13 @@ def test_entries_of_one_place_have_its_gradient_once(name):
     assert found[0] == found[1]
     a.grad = a.grad * 2
     assert a.grad.to_dense().tolist() == (again * 2).to_dense().tolist()
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin", "max", "min"])
+def test_products_that_reduce(reduce):
+    values = [[0.0, 2, -1], [0, 0, 0], [3, 0, 4]]
+    right = [[1.0, -2], [3, 4], [-5, 6]]
+    want = torch.sparse.mm(torch.tensor(values).to_sparse_csr(), torch.tensor(right), reduce)
+    assert taeda.sparse.mm(taeda.tensor(values).to_sparse_csr(), taeda.tensor(right), reduce).tolist() == want.tolist()
+    with pytest.raises(RuntimeError, match="prod"):
+        taeda.sparse.mm(taeda.tensor(values).to_sparse_csr(), taeda.tensor(right), "prod")
