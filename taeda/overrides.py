@@ -357,6 +357,8 @@ def _convert(result: Any, cls: type) -> Any:
     if cls is Tensor:
         return result
     if isinstance(result, Tensor) and not isinstance(result, cls):
+        if result._without_memory is not None:  # of vmap, sparse, nested: an object of cls could not stand for it
+            return result
         return result.as_subclass(cls)
     if isinstance(result, (tuple, list)) and not isinstance(result, _core.Size):
         items = [_convert(item, cls) for item in result]

@@ -34,8 +34,9 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
     Args:
         mat1: a sparse matrix ``(m, k)``.
         mat2: a matrix ``(k, n)``.
-        reduce: what is made of the products of an element: their ``"sum"``, ``"mean"``, ``"amax"`` or ``"amin"``. Of
-            all but the sum, ``mat1`` is in CSR layout and ``mat2`` dense, and an element without products is 0.
+        reduce: what is made of the products of an element: their ``"sum"``, ``"mean"``, ``"amax"`` (``"max"``) or
+            ``"amin"`` (``"min"``). Of all but the sum, ``mat1`` is in CSR layout and ``mat2`` dense, and an element
+            without products is 0.
     Returns:
         ``(m, n)``.
     Examples:
@@ -46,6 +47,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
     """
     if reduce == "sum":
         return taeda.mm(mat1, mat2)
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("mean", "amax", "amin"):
         raise RuntimeError(f"sparse.mm: expected reduce to be sum, mean, amax or amin, got {reduce!r}")
     expect_tensors("sparse.mm", mat1=mat1, mat2=mat2)

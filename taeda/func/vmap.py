@@ -122,7 +122,7 @@ def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple
 
 def _mapped(func: Callable, leaves: list, structure: Any, dims: list, out_dims: Any, randomness: str, size: int) -> Any:
     mode = VmapMode(size, randomness, run)
-    inputs = [x if dim is None else mode.wrap(x.movedim(dim, 0)) for x, dim in zip(leaves, dims, strict=True)]
+    inputs = [x if dim is None else _add_batch_dim(x, dim, mode) for x, dim in zip(leaves, dims, strict=True)]
     args, kwargs = tree_unflatten(inputs, structure)
     inputs.clear()
     with modes([*_core.mode_stack(), mode]):
@@ -132,6 +132,11 @@ def _mapped(func: Callable, leaves: list, structure: Any, dims: list, out_dims: 
     del args, kwargs, out, results
     mode.end()
     return tree_unflatten(made, shape)
+
+
+def _add_batch_dim(x: Tensor, dim: int, level: VmapMode) -> Tensor:
+    """``x`` as one example. PyTorch's name: packages wrap this function to give the example the class of ``x``."""
+    return level.wrap(x.movedim(dim, 0))
 
 
 def _results(func: Callable, out: Any, out_dims: Any) -> tuple[list, Any, list]:

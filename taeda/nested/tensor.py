@@ -191,6 +191,14 @@ class NestedTensor(OfParts):
     def __len__(self) -> int:
         return len(self._parts)
 
+    def _nested_tensor_size(self) -> Tensor:
+        """The sizes of the parts of a strided one, a row for each."""
+        if self._layout is taeda.jagged:
+            raise RuntimeError(
+                "_nested_tensor_size: expected a nested tensor of layout strided, got jagged; see offsets()"
+            )
+        return taeda.tensor([list(x.shape) for x in self._parts], dtype=taeda.int64)
+
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """The parts."""
         if dim != 0:

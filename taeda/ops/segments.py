@@ -22,6 +22,7 @@ _SEGMENT = {
     "max": ("amax", -math.inf),
     "min": ("amin", math.inf),
 }
+_OTHER_NAMES = {"amax": "max", "amin": "min"}
 
 
 @composite(method=False)
@@ -31,7 +32,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
 
     Args:
         data: floating point, any sizes.
-        reduce: ``"sum"``, ``"mean"``, ``"max"``, ``"min"`` or ``"prod"``.
+        reduce: ``"sum"``, ``"mean"``, ``"max"`` (or ``"amax"``), ``"min"`` (or ``"amin"``) or ``"prod"``.
         lengths: how long each segment is: ``int64``, ``(..., segments)``, with the leading dimensions of ``data``.
         indices: not supported, as in PyTorch; leave it out.
         offsets: where each segment begins, and where the last one ends: ``(..., segments + 1)``, instead of
@@ -50,6 +51,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         >>> taeda.segment_reduce(data, "sum", lengths=taeda.tensor([1, 3]))
         tensor([1., 9.])
     """
+    reduce = _OTHER_NAMES.get(reduce, reduce)
     if reduce not in _SEGMENT:
         raise RuntimeError(
             f"segment_reduce(): unsupported reduction given: expected one of {', '.join(_SEGMENT)}, got {reduce!r}"

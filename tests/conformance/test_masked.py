@@ -46,7 +46,7 @@ def test_others():
     compare("rank", lambda f, x, m: f.masked.sum(x[0], 0, mask=m), X, MASK)
 
 
-@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod", "amax", "amin"])
 @pytest.mark.parametrize("initial", [None, 2.0])
 def test_segment_reduce(reduce, initial):
     for axis, lengths in ((0, [2, 0, 1]), (1, [[1, 3, 0], [4, 0, 0], [0, 2, 2]])):

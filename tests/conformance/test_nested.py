@@ -221,3 +221,14 @@ def test_errors():
             nested(f, "strided").size(1)
         with pytest.raises(RuntimeError):  # NotImplementedError among them
             nested(f, "strided").cumsum(1)
+
+
+def test_sizes_of_the_parts():
+    """``_nested_tensor_size``, which torch-geometric reads."""
+    shapes = (2, 3), (4, 1)
+    got = taeda.nested.nested_tensor([taeda.ones(s) for s in shapes])._nested_tensor_size()
+    want = torch.nested.nested_tensor([torch.ones(s) for s in shapes])._nested_tensor_size()
+    assert got.tolist() == want.tolist() and got.dtype == taeda.int64
+    jagged = taeda.nested.nested_tensor([taeda.ones(2, 3), taeda.ones(4, 3)], layout=taeda.jagged)
+    with pytest.raises(RuntimeError, match="layout strided"):
+        jagged._nested_tensor_size()

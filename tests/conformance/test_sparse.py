@@ -323,3 +323,13 @@ def test_a_tensor_as_target_gives_its_dtype_and_no_layout():
                 assert made.layout is x.layout and made.dtype is f.float64
             made = x.type_as(x.double())
             assert made.layout is x.layout and made.dtype is f.float64
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin", "max", "min"])
+def test_products_that_reduce(reduce):
+    values = [[0.0, 2, -1], [0, 0, 0], [3, 0, 4]]
+    right = [[1.0, -2], [3, 4], [-5, 6]]
+    want = torch.sparse.mm(torch.tensor(values).to_sparse_csr(), torch.tensor(right), reduce)
+    assert taeda.sparse.mm(taeda.tensor(values).to_sparse_csr(), taeda.tensor(right), reduce).tolist() == want.tolist()
+    with pytest.raises(RuntimeError, match="prod"):
+        taeda.sparse.mm(taeda.tensor(values).to_sparse_csr(), taeda.tensor(right), "prod")

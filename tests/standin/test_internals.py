@@ -189,3 +189,27 @@ def test_native_ops_are_there_whatever_was_imported():
     program = f"import taeda; print([hasattr(taeda.ops.aten, name) for name in {names}])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "[True, True, True, False]\n", done.stderr
+
+
+def test_functions_that_packages_wrap_to_keep_a_class():
+    """pypose wraps three of PyTorch's functions while it differentiates: they are where PyTorch has them, ``vmap`` calls
+    the one of them, and what is differentiated keeps its class and attributes without."""
+    code = """
+import torch
+from torch._functorch import eager_transforms, vmap
+class Pose(torch.Tensor):
+    pass
+def inverse(x):
+    assert type(x) is Pose
+    return x**2
+seen = []
+original = vmap._add_batch_dim
+assert torch.autograd.forward_ad.make_dual and eager_transforms._wrap_tensor_for_grad(1.0, 0) == 1.0
+vmap._add_batch_dim = lambda x, *rest: seen.append(x) or original(x, *rest)
+pose = torch.tensor([1.0, 2.0]).as_subclass(Pose)
+print(torch.func.jacrev(inverse)(pose).tolist(), torch.func.vmap(lambda x: x * 2)(torch.ones(2)).tolist(), len(seen))
+print(eager_transforms.jacrev is torch.func.jacrev)
+"""
+    done = subprocess.run([sys.executable, "-m", "taeda.standin", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[[2.0, 0.0], [0.0, 4.0]] [2.0, 2.0] 2\nTrue\n"

@@ -210,7 +210,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     "func.vmap": (
         "vmap has no tensors of a level; call torch.vmap",
-        "_add_batch_dim _get_name _maybe_remove_batch_dim",
+        "_get_name _maybe_remove_batch_dim",
     ),
     "_subclasses.functional_tensor": ("there are no functional tensors", "FunctionalTensor FunctionalTensorMode"),
     "ao.quantization": _QUANTISATION,
