@@ -310,12 +310,13 @@ def function_of(name: str, overload: str = "") -> Callable | None:
     record, found = record_of(name, overload), same_name(name)
     known = signature(name, overload)
     outs = () if known is None or known.outs == ("out",) else known.outs
-    if (record is None and not outs) or (record is None and found is None):
+    if record is None and (found is None or not outs):
         return found
+    spelled: Callable = record or (lambda *args, **kwargs: (found, args, kwargs))
 
     def run(*args: Any, **kwargs: Any) -> Any:
         into = [kwargs.pop(out) for out in outs]
-        function, given, named = (found, args, kwargs) if record is None else record(*args, **kwargs)
+        function, given, named = spelled(*args, **kwargs)
         made = function(*given, **named)
         if not into:
             return made

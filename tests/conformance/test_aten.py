@@ -11,7 +11,9 @@ torch = pytest.importorskip("torch")
 
 import taeda  # noqa: E402
 from taeda.aten import packet  # noqa: E402
-from taeda.aten.spellings import function_of  # noqa: E402
+from taeda.aten.signatures import signature, signatures  # noqa: E402
+from taeda.aten.spellings import function_of, same_name  # noqa: E402
+from taeda.ops.registry import is_in_place  # noqa: E402
 from taeda.utils import _pytree as pytree  # noqa: E402
 
 from .opdb.translate import translate  # noqa: E402
@@ -188,3 +190,15 @@ def test_results_go_into_tensors_by_any_name(call):
     for made, want in zip(ours.values(), outs.values(), strict=True):
         same(parts(made), parts(want))
     assert all(a is b for a, b in zip(parts(given), pytree.tree_leaves(ours), strict=True))
+
+
+def test_what_writes_of_taeda_s_writes_in_pytorch():
+    """An op of the same name is in place, or not, as the signature says. Names do not tell of buffers and streams."""
+    differ = []
+    for full in signatures():
+        space, name = full.split("::")
+        function, native = (same_name(name), signature(name)) if space == "aten" else (None, None)
+        if function is not None and native is not None:
+            if bool(set(native.mutated) - set(native.outs)) != is_in_place(function):
+                differ.append(name)
+    assert differ == ["_batch_norm_with_update", "_native_batch_norm_legit", "record_stream"]
