@@ -14,7 +14,7 @@ from taeda._core.optim import alike
 from taeda.ops.updates import change_all
 
 from . import _core
-from ._core import Tensor
+from ._typed import Tensor
 
 _UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal
 round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc""".split()

@@ -7,7 +7,7 @@ from typing import Any
 import taeda
 
 from . import _core
-from ._core import Tensor
+from ._typed import Tensor
 from .ops import sparse as _coordinates
 from .ops.compressed import CompressedTensor
 from .ops.sparse import SparseTensor

@@ -28,7 +28,7 @@ ORDER = [
     names.split()
     for names in (
         "kernels futures __future__ _docstrings _html _refuse _version _warn utils._layout utils._pytree",
-        "_core _no_device version utils.benchmark utils.collect_env",
+        "_core _no_device _typed version utils.benchmark utils.collect_env",
         "_c_functions _namespaces _print _schema accelerator mps random storage xpu utils.dot",
         "ops quasirandom",
         "aten array_api autograd backends overrides types fft linalg special sparse signal functional return_types "

@@ -16,7 +16,8 @@ from taeda._core.optim import alike
 from taeda._core.replay import call_unless
 from taeda.ops.updates import change_all, total_norm
 
-from .._core import Tensor, bfloat16, float16, float32, int32
+from .._core import bfloat16, float16, float32, int32
+from .._typed import Tensor
 from ..autograd import no_grad
 from ..ops.creation import full
 from ..ops.exchange import tensor

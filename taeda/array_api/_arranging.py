@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import taeda
 
-from .._core import Tensor
+from .._typed import Tensor
 from ._dtypes import result_type
 from ._elementwise import need_axis, need_indices, promoted
 

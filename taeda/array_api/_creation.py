@@ -7,7 +7,7 @@ from typing import Any
 
 import taeda
 
-from .._core import Tensor
+from .._typed import Tensor
 
 __all__ = [
     "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid",

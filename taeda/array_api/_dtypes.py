@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import taeda
 
 from .. import _core
-from .._core import Tensor
+from .._typed import Tensor
 
 __all__ = ["__array_namespace_info__", "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import taeda
 
-from .._core import Tensor
+from .._typed import Tensor
 from ..ops.table import OPS
 from ._dtypes import isdtype, result_type
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import taeda
 
-from .._core import Tensor
+from .._typed import Tensor
 from ._dtypes import isdtype
 from ._elementwise import need_axis, need_indices, promoted
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import taeda
 
-from .._core import Tensor
+from .._typed import Tensor
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import taeda
 
-from .._core import Tensor
+from .._typed import Tensor
 from ._arranging import matmul, matrix_transpose, tensordot, vecdot
 from ._elementwise import promoted
 from ._reductions import sum as _sum

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from .._core import Tensor, contiguous_format
+from .._core import contiguous_format
+from .._typed import Tensor
 from ..ops.joining import cat, stack
 from . import collectives
 from .device_mesh import DeviceMesh

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from .._core import Tensor, int64, strided
+from .._core import int64, strided
+from .._typed import Tensor
 from ..autograd import no_grad
 from ..ops import exchange
 from ..ops.creation import zeros

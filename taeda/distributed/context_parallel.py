@@ -15,7 +15,8 @@ from typing import Any
 from taeda.autograd import Function
 from taeda.autograd.function import once_differentiable
 
-from .._core import Tensor, bfloat16, float16, float32, float64
+from .._core import bfloat16, float16, float32, float64
+from .._typed import Tensor
 from ..nn.functional import scaled_dot_product_attention
 from ..ops.attention import _attention, _attention_backward
 from ..ops.creation import empty_like, ones_like, zeros_like

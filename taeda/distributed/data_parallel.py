@@ -10,7 +10,8 @@ from taeda.nn import Module, Parameter
 from taeda.ops.parts import OfParts
 
 from .. import nn
-from .._core import Tensor, int32, int64
+from .._core import int32, int64
+from .._typed import Tensor
 from ..autograd import is_grad_enabled, no_grad
 from ..futures import Future
 from ..ops import creation, exchange
@@ -76,7 +77,7 @@ class _Bucket:
             return
         with no_grad():
             parts = [
-                p.new_zeros(p.numel()) if no else p.grad.detach().reshape(-1)
+                p.new_zeros(p.numel()) if no else p.grad.detach().reshape(-1)  # type: ignore[union-attr]
                 for p, no in zip(self.parameters, without, strict=True)
             ]
             flat = cat(parts)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .._core import Tensor, int32
+from .._core import int32
+from .._typed import Tensor
 from ..ops.creation import arange
 from ..ops.exchange import tensor
 from .groups import get_process_group_ranks, get_rank, get_world_size, init_process_group, is_initialized, new_group

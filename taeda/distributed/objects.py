@@ -9,7 +9,8 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._core import Tensor, int64, uint8
+from .._core import int64, uint8
+from .._typed import Tensor
 from ..ops.creation import empty, zeros
 from ..ops.exchange import frombuffer, tensor
 from .collectives import _group_rank, _member
@@ -22,7 +23,7 @@ def _packed(obj: Any) -> Tensor:
 
 
 def _unpacked(data: Tensor) -> Any:
-    return pickle.loads(memoryview(data.numpy()))
+    return pickle.loads(memoryview(data.numpy()))  # type: ignore[arg-type]
 
 
 def _exchange(group: ProcessGroup, doing: str, payloads: Sequence[Tensor | None], expected: Sequence[int]) -> list:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import reduce as fold
 from typing import Any
 
-from .._core import Tensor, bfloat16, float16
+from .._core import bfloat16, float16
+from .._typed import Tensor
 from ..ops.extrema import maximum, minimum
 from ..ops.pointwise import add
 

@@ -30,7 +30,8 @@ from taeda._core.observing import observe
 from taeda._core.recorder import on_refusal
 from taeda._core.replay import Repeated, Trace
 
-from .._core import Tensor, fusion, settings
+from .._core import fusion, settings
+from .._typed import Tensor
 from ..nn import Module
 from ..nn.modules import _hooks
 from ..optim import Optimizer, optimizer

@@ -10,7 +10,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from .._core import Tensor, strided
+from .._core import strided
+from .._typed import Tensor
 from ..ops.exchange import as_tensor
 from ..types import jagged
 from . import rules as rules

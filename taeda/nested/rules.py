@@ -8,7 +8,8 @@ from typing import Any
 
 from taeda.ops.table import is_pointwise
 
-from .._core import Tensor, dtype, strided
+from .._core import dtype, strided
+from .._typed import Tensor
 from ..ops.creation import arange
 from ..ops.joining import cat, stack
 from ..ops.matmul import matmul

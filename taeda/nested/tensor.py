@@ -12,7 +12,7 @@ from taeda.ops.parts import QUERIES, OfParts, expect_kind, of_dense
 from taeda.ops.registry import name_of, op_of
 from taeda.ops.table import is_pointwise, trait
 
-from .._core import Tensor
+from .._typed import Tensor
 
 #: What an op that is not pointwise does with nested arguments, by the op's name; ``rules.py`` fills it.
 RULES: dict[str, Callable] = {}

@@ -6,7 +6,8 @@ import math
 import warnings
 from typing import Any
 
-from .._core import Tensor, bool_
+from .._core import bool_
+from .._typed import Tensor
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.creation import zeros_like
 from ..ops.dropout import dropout  # type: ignore[attr-defined]  # made from a table

@@ -6,7 +6,8 @@ import dataclasses
 import warnings
 from typing import Any
 
-from .._core import Tensor, float32, int64
+from .._core import float32, int64
+from .._typed import Tensor
 from ..ops.cross_entropy import cross_entropy
 from ..ops.joining import cat, stack
 from ..ops.matmul import linear

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias, TypeVar
 
-from .._core import Tensor
+from .._typed import Tensor
 
 T = TypeVar("T")
 

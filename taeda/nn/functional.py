@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import taeda
-from .._core import Tensor
+from .._typed import Tensor
 
 from .. import _core
 from .._core import Composite

@@ -7,7 +7,7 @@ from typing import Any
 
 import taeda
 
-from .._core import Tensor
+from .._typed import Tensor
 from ..ops.conv import conv1d, conv2d, conv3d
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import taeda
 
-from .._core import Tensor
+from .._typed import Tensor
 
 __all__ = [
     "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal", "kaiming_normal_",

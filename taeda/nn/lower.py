@@ -14,7 +14,7 @@ from typing import Any
 import taeda
 
 from .. import _core
-from .._core import Tensor
+from .._typed import Tensor
 from ..ops import batch_norm as _batch_norm
 from ..ops import interpolation as _interpolation
 from ..ops import normalization as _normalization

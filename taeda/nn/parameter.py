@@ -7,7 +7,8 @@ from typing import Any
 
 from taeda.overrides import _disabled_torch_function_impl
 
-from .._core import Size, Tensor, preserve_format
+from .._core import Size, preserve_format
+from .._typed import Tensor
 from ..ops.creation import empty
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]

@@ -19,7 +19,7 @@ from taeda.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from taeda.utils import _pytree as pytree
 
 from .. import nn
-from .._core import Tensor
+from .._typed import Tensor
 from . import matrices, ops
 from .errors import OnnxExporterError, TorchExportError
 from .functions import PLAIN, Functions, annotated, wanted_kinds

@@ -14,7 +14,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, V
 import taeda
 
 from .. import nn
-from .._core import Tensor
+from .._typed import Tensor
 from .build import Builder
 from .graph import Graph, Scope
 from .values import DTYPES, NARROW, describe, from_array

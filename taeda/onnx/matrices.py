@@ -23,7 +23,8 @@ from taeda.ops.linalg.solve import _solve, _solve_ex
 from taeda.ops.linalg.svd import _svd, _svdvals
 from taeda.ops.table import OPS, trait
 
-from .._core import Tensor, float64, int32, int64
+from .._core import float64, int32, int64
+from .._typed import Tensor
 from ..ops import views
 from ..ops.creation import arange, eye, zeros
 from ..ops.indexing import where
@@ -267,7 +268,7 @@ def _orthogonal(G: Tensor) -> tuple[Tensor, Tensor]:
     start = zeros((), dtype=int64), zeros((), dtype=int64), G, V
     _, _, G, V = while_loop(lambda count, idle, G, V: (idle < 2 * half) & (count < 80 * half), step, start)
     longest = (G * G).sum(-2).argsort(-1, descending=True)[..., :n].unsqueeze(-2)
-    return tuple(M.gather(-1, longest.expand(*M.shape[:-1], n)) for M in (G, V[..., :n, :]))
+    return tuple(M.gather(-1, longest.expand(*M.shape[:-1], n)) for M in (G, V[..., :n, :]))  # type: ignore[return-value]
 
 
 def singular(A: Tensor, full_matrices: bool) -> tuple:

@@ -8,7 +8,7 @@ from typing import Any
 import taeda
 from taeda.library import CustomOpDef
 
-from .._core import Tensor
+from .._typed import Tensor
 from .operators.attention import attention as _attention
 from .values import DTYPES
 

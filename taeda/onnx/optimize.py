@@ -9,7 +9,7 @@ from typing import Any
 
 from taeda.nn.utils.fusion import fuse_conv_bn_weights
 
-from .._core import Tensor
+from .._typed import Tensor
 
 _RANDOM = frozenset(
     "RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial Dropout".split()

@@ -12,7 +12,8 @@ import numpy as np
 from taeda.kernels.files import atomic_write, write_with_data
 from taeda.utils import _pytree as pytree
 
-from .._core import Size, Tensor
+from .._core import Size
+from .._typed import Tensor
 from ..ops.exchange import from_dlpack
 from ..ops.views import view_as_complex, view_as_real
 from .optimize import fold_normalization, shared, uses, without_dead

@@ -18,7 +18,7 @@ from taeda.export.graph_signature import InputKind, OutputKind, TensorArgument
 from taeda.fx import GraphModule, Node
 from taeda.fx.node import map_aggregate
 
-from .._core import Tensor
+from .._typed import Tensor
 from .errors import OnnxExporterError, UnsupportedOperatorError
 from .functions import calls_of
 from .translate import by_function

@@ -12,7 +12,7 @@ import numpy as np
 
 import taeda
 
-from .._core import Tensor
+from .._typed import Tensor
 
 STRING = 8
 FLOAT8_E8M0 = 24

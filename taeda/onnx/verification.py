@@ -7,7 +7,8 @@ from typing import Any
 
 from taeda.utils import _pytree as pytree
 
-from .._core import Tensor, complex128, float64
+from .._core import complex128, float64
+from .._typed import Tensor
 from .program import ONNXProgram
 
 __all__ = ["VerificationInfo", "verify_onnx_program"]

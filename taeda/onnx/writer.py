@@ -9,7 +9,8 @@ import numpy as np
 
 from taeda.fx.experimental.symbolic_shapes import _Symbolic
 
-from .._core import Tensor, bool_, get_default_dtype, int64, result_type
+from .._core import bool_, get_default_dtype, int64, result_type
+from .._typed import Tensor
 from ..ops.creation import empty
 from ..ops.exchange import from_numpy, tensor
 from .values import DTYPES, to_array

@@ -18,7 +18,8 @@ from taeda.ops.devices import at, number_of
 from taeda.ops.parts import OfParts
 from taeda.ops.updates import update_all
 
-from .._core import Tensor, float32, float64, get_default_dtype, preserve_format
+from .._core import float32, float64, get_default_dtype, preserve_format
+from .._typed import Tensor
 from ..autograd import no_grad, set_grad_enabled
 from ..kernels import optim as kernels
 from ..ops import extrema, indexing

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core import Tensor, preserve_format
+from .._core import preserve_format
+from .._typed import Tensor
 from ..autograd import no_grad
 from ..ops.creation import zeros_like
 from ..types import finfo

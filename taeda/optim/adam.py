@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core import Tensor
+from .._typed import Tensor
 from ._elementwise import ElementwiseOptimizer, descent, number, step_lists
 from .optimizer import checked, to_scalar
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .._core import Tensor, contiguous_format
+from .._core import contiguous_format
+from .._typed import Tensor
 from ..autograd import enable_grad, no_grad
 from ..ops.creation import zeros_like
 from ..ops.joining import cat

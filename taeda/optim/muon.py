@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._core import Tensor, preserve_format
+from .._core import preserve_format
+from .._typed import Tensor
 from ..autograd import no_grad
 from ..ops.creation import zeros_like
 from ..ops.matmul import addmm

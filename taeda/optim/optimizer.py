@@ -14,7 +14,8 @@ from typing import Any
 from taeda._core.nearest import ChecksKeywords
 from taeda._core.optim import drop_grads
 
-from .._core import Tensor, float32
+from .._core import float32
+from .._typed import Tensor
 from ..autograd import enable_grad
 from ..nn.modules import _hooks
 from ..nn.modules._hooks import RemovableHandle

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core import Tensor, preserve_format
+from .._core import preserve_format
+from .._typed import Tensor
 from ..ops.creation import full_like, zeros_like
 from ._elementwise import ElementwiseOptimizer, new_counter, step_lists
 from .optimizer import checked, to_scalar

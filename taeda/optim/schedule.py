@@ -10,7 +10,7 @@ from typing import Any
 
 from taeda._core.nearest import ChecksKeywords
 
-from .._core import Tensor
+from .._typed import Tensor
 from .optimizer import Optimizer
 
 _EPOCH = (

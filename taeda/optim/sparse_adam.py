@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._core import Tensor, preserve_format
+from .._core import preserve_format
+from .._typed import Tensor
 from ..ops.creation import zeros_like
 from ._elementwise import ElementwiseOptimizer, number
 from .optimizer import at_least_zero, checked

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
-from .._core import Tensor, int64
+from .._core import int64
 from .._foreach import lerp_all
+from .._typed import Tensor
 from ..autograd import no_grad
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module

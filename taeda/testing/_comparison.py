@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._core import Tensor, promote_types, result_type
+from .._core import promote_types, result_type
+from .._typed import Tensor
 from ..ops.comparison import isclose
 from ..ops.exchange import as_tensor, tensor
 from ..ops.indexing import where

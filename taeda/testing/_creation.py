@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any
 
-from .._core import Tensor
+from .._typed import Tensor
 from ..ops.creation import empty
 from ..ops.random import randint
 from ..ops.views import view_as_complex

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..._core import Size, Tensor
+from ..._core import Size
+from ..._typed import Tensor
 from ...ops.creation import empty
 from ..tensor.dtensor import DTensor
 from ..tensor.layout import without_partial

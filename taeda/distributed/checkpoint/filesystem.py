@@ -18,7 +18,8 @@ from taeda.io.safetensors import load_file, save_file
 from taeda.kernels.files import atomic_write
 
 from ... import _core
-from ..._core import Size, Tensor
+from ..._core import Size
+from ..._typed import Tensor
 from .default_planner import block
 from .metadata import (
     BytesStorageMetadata,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-from ..._core import Tensor
+from ..._typed import Tensor
 
 Path = tuple
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..._core import Size, Tensor, contiguous_format, get_default_dtype, strided
+from ..._core import Size, contiguous_format, get_default_dtype, strided
+from ..._typed import Tensor
 
 __all__ = [
     "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata", "Metadata", "MetadataIndex", "StorageMeta",

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from ..._core import Size, Tensor
+from ..._core import Size
+from ..._typed import Tensor
 from .metadata import ChunkStorageMetadata, Metadata, MetadataIndex, StorageMeta, TensorProperties
 
 __all__ = [

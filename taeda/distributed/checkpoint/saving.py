@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ..groups import get_rank, get_world_size, is_initialized, new_group, resolve
 from ..objects import all_gather_object, broadcast_object_list

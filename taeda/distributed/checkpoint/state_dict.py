@@ -11,7 +11,7 @@ from taeda.nn import Module
 from taeda.optim import Optimizer
 from taeda.utils._pytree import tree_map
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ..collectives import broadcast
 from ..data_parallel import DistributedDataParallel
 from ..groups import get_rank, is_initialized

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ...futures import Future
 from ..errors import DistBackendError

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from ..._core import Tensor, uint8
+from ..._core import uint8
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ...futures import Future
 from ...ops.creation import empty
@@ -28,7 +29,7 @@ _SMALL = 1 << 16  # bytes up to which one round of messages with everything is f
 
 def bytes_of(x: Tensor) -> Any:
     """The memory of a flat tensor."""
-    return memoryview(x.view(uint8).numpy()) if x.numel() else memoryview(b"")
+    return memoryview(x.view(uint8).numpy()) if x.numel() else memoryview(b"")  # type: ignore[arg-type]
 
 
 class MessageEngine(BlockingEngine):

@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from ..._core import Tensor, uint8
+from ..._core import uint8
 from ..._core.machine import cpus
+from ..._typed import Tensor
 from ...ops.exchange import frombuffer
 from ..errors import DistBackendError
 from ..links import Links

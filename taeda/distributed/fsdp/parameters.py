@@ -12,7 +12,8 @@ from typing import Any
 from taeda._core import strided_view
 from taeda.nn import Module, Parameter
 
-from ..._core import Tensor, contiguous_format
+from ..._core import contiguous_format
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ...ops.creation import zeros
 from ...ops.joining import cat

@@ -6,7 +6,7 @@ from typing import Any
 
 from taeda.amp import GradScaler
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ..collectives import all_reduce
 from ..reduction import ReduceOp
 

@@ -10,7 +10,7 @@ from taeda.autograd import Function, Variable
 from taeda.nn import Module
 from taeda.utils._pytree import tree_leaves, tree_map
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import is_grad_enabled
 from ..tensor.dtensor import DTensor
 from .unit import Unit

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._core import Tensor, strided
+from ..._core import strided
+from ..._typed import Tensor
 from ...autograd import is_grad_enabled, no_grad
 from ...ops.joining import cat
 from ..collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor

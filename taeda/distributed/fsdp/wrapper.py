@@ -10,7 +10,7 @@ from taeda.nn import Module
 from taeda.optim import Optimizer
 
 from ... import nn
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ..checkpoint.state_dict import (
     StateDictOptions,

@@ -6,7 +6,8 @@ from typing import Any
 
 from taeda.autograd import Function
 
-from ..._core import Tensor, float64
+from ..._core import float64
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ...ops import exchange
 from ...ops.creation import empty_like, zeros_like

@@ -8,7 +8,7 @@ from typing import Any
 
 from taeda.optim import Optimizer
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ...ops.joining import cat
 from ..algorithms.join import Join, Joinable, JoinHook

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import taeda
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ..collectives import irecv, isend
 from ..groups import Work
 from .orders import BACKWARD, FORWARD, in_loop

@@ -14,7 +14,7 @@ from typing import Any
 from taeda.autograd.graph import GradientEdge
 
 from ... import autograd
-from ..._core import Tensor
+from ..._typed import Tensor
 
 __all__ = ["SplitBackward"]
 

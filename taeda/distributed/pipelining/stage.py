@@ -9,7 +9,7 @@ from typing import Any
 from taeda.nn import Module
 
 from ... import _core, autograd
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import is_grad_enabled
 from ...ops.creation import full_like, zeros_like
 from ..data_parallel import DistributedDataParallel

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ... import _core, autograd
-from ..._core import Tensor
 from ..._core.memory import memory_stats, reset_peak_memory_stats
+from ..._typed import Tensor
 from ...ops.creation import empty_like, ones_like
 from ...ops.flops import flops_of_call
 from ...utils import _pytree as pytree
@@ -130,9 +130,9 @@ class _Counting:
         if _core.is_mode_active() or type(op) is not _core.Op or op.traits.get("view"):
             return _core.pass_through(self, op, args, kwargs)
         read = _tensors((args, kwargs))
-        before = [x._version for x in read]
+        before = [x._version for x in read]  # type: ignore[attr-defined]
         result = self.call(op, args, kwargs)
-        written = [x for x, v in zip(read, before, strict=True) if x._version != v]
+        written = [x for x, v in zip(read, before, strict=True) if x._version != v]  # type: ignore[attr-defined]
         made = [x for x in _tensors(result) if not any(x is old for old in written)]
         if (read or made) and (not self._only_meta or any(x.is_meta for x in (*read, *made))):
             sizes = pytree.tree_map(lambda x: x.shape if isinstance(x, Tensor) else x, (args, kwargs, result))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from taeda._core import current_task
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ...futures import Future
 from ..engines.contract import Call, Engine

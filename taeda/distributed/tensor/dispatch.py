@@ -17,7 +17,7 @@ from taeda.ops.table import OPS
 from taeda.overrides import DisableTorchFunctionSubclass
 from taeda.utils._pytree import tree_leaves, tree_map
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import is_grad_enabled, no_grad
 from ..device_mesh import DeviceMesh
 from ..watching import WATCHERS

@@ -11,7 +11,7 @@ import taeda
 from taeda._core import strided_view
 from taeda.ops.parts import OfParts
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.registry import op_of
 from ..collectives import broadcast
 from ..device_mesh import DeviceMesh, current_mesh

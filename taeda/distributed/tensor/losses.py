@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ... import nn
-from ..._core import Tensor
+from ..._typed import Tensor
 from .dispatch import COMPOSITES, WITH_PLAIN, layout_of, part_of
 from .dtensor import DTensor, wrap
 from .layout import Layout, replicated

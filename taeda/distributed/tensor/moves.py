@@ -13,7 +13,8 @@ from typing import Any
 
 from taeda.autograd import Function
 
-from ..._core import Tensor, contiguous_format
+from ..._core import contiguous_format
+from ..._typed import Tensor
 from ...autograd import is_grad_enabled, no_grad
 from ...ops.creation import empty_like, ones_like, zeros_like
 from ...ops.joining import cat

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ... import nn
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops import reduction
 
 Letters = tuple

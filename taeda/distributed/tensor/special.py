@@ -12,7 +12,8 @@ from taeda.ops.table import OPS
 from taeda.utils._pytree import tree_map
 
 from ... import linalg, nn
-from ..._core import Tensor, device
+from ..._core import device
+from ..._typed import Tensor
 from ...ops.comparison import equal
 from ...ops.joining import stack
 from . import dispatch

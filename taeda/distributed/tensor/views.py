@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.creation import empty_strided
 from .placement_types import Shard
 from .rules import Call, Dims, Letters

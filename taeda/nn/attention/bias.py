@@ -9,7 +9,8 @@ from typing import Any
 from taeda.nn import functional
 from taeda.overrides import DisableTorchFunctionSubclass
 
-from ..._core import Tensor, bool_
+from ..._core import bool_
+from ..._typed import Tensor
 from ...ops.creation import ones
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]

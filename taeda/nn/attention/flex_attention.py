@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ... import nn
-from ..._core import Tensor, bool_, int8, int32, int64
+from ..._core import bool_, int8, int32, int64
+from ..._typed import Tensor
 from ...ops.creation import arange, ones, zeros
 
 __all__ = [

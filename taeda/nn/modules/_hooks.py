@@ -10,7 +10,7 @@ from typing import Any
 
 from taeda.autograd import Function
 
-from ..._core import Tensor
+from ..._typed import Tensor
 
 #: Hooks on every module, by kind; see the ``register_module_*`` functions.
 forward_hooks: dict[int, Callable] = {}

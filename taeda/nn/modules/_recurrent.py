@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _core
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.joining import cat, stack
 from ...ops.recurrent import _recurrent_steps, cell, recurrent_layer
 from .. import functional as F

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from taeda.__future__ import get_swap_module_params_on_conversion
 
-from ..._core import Tensor, swap_tensors
+from ..._core import swap_tensors
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ..parameter import Parameter, is_lazy
 from . import _hooks

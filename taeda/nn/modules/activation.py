@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.creation import empty
 from ...ops.elementary import sigmoid, tanh
 from .. import functional as F

@@ -6,7 +6,7 @@ import itertools
 from collections import namedtuple
 from collections.abc import Sequence
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.joining import cat
 from ...ops.reduction import argmax
 from .. import functional as F

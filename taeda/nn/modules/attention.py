@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.creation import empty
 from .. import functional as F
 from .. import init

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..._core import Tensor, int64
+from ..._core import int64
 from ..._namespaces import above
+from ..._typed import Tensor
 from ...ops.creation import ones, zeros
 from ...ops.exchange import tensor
 from .. import functional as F

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, Self
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ..parameter import Parameter
 from .module import Module, _indent
 

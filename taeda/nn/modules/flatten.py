@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from .. import functional as F
 from .batchnorm import _expect_dims, _LazyNormBase, _NormBase
 

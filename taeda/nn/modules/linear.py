@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import no_grad
 from .. import functional as F
 from .. import init

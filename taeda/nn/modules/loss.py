@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from .. import functional as F
 from .._reduction import legacy_get_string
 from .distance import PairwiseDistance

@@ -17,8 +17,8 @@ from taeda._core.module import ModuleBase, configure, delete_attribute, quicken,
 from taeda._core.nearest import ChecksKeywords, nearest
 
 from ... import _core
-from ..._core import Tensor
 from ..._namespaces import above
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ...ops.creation import empty_like
 from ..parameter import Buffer, Parameter, is_lazy

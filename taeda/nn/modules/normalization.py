@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.exchange import tensor
 from .. import functional as F
 from .. import init

@@ -8,7 +8,7 @@ import operator
 import warnings
 from typing import Any, Self
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...amp.autocast_mode import is_autocast_enabled
 from ...ops.creation import empty
 from ...ops.recurrent import cell

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import _core, backends
-from ..._core import Tensor
 from ..._core.scripting import is_scripting
+from ..._typed import Tensor
 from ...ops.creation import full
 from ...ops.matrices import triu
 from .. import functional as F

@@ -10,7 +10,8 @@ from taeda._core import is_mode_active, is_observing
 from taeda.ops.updates import change_all
 from taeda.ops.updates import total_norm as norm_of_all
 
-from ..._core import Size, Tensor
+from ..._core import Size
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ...ops.exchange import tensor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.joining import cat
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]

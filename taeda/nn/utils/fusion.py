@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ...ops.creation import zeros_like
 from ...ops.powers import rsqrt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import linalg
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ...ops import matmul
 from ...ops.creation import eye, zeros_like

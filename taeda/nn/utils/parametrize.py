@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module

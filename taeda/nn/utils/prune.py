@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..._core import Tensor, contiguous_format
+from ..._core import contiguous_format
+from ..._typed import Tensor
 from ...autograd import no_grad
 from ...ops.creation import ones_like, zeros_like
 from ...ops.random import rand, rand_like

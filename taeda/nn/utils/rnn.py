@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ParamSpec, TypeVar
 
 from ... import _core
-from ..._core import Tensor, contiguous_format, float16, float32, float64, int8, int16, int32, int64, uint8
+from ..._core import contiguous_format, float16, float32, float64, int8, int16, int32, int64, uint8
+from ..._typed import Tensor
 from ...ops.creation import arange, empty_like
 from ...ops.exchange import tensor
 from ...ops.joining import cat, stack

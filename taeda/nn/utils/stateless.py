@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ..modules.module import Module
 from ..parallel import DataParallel
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..._core import Size, Tensor
+from ..._core import Size
+from ..._typed import Tensor
 from ...ops.linalg import norm_except_dim
 from ..modules.module import Module
 from ..parameter import Parameter, UninitializedParameter

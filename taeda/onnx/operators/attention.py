@@ -8,7 +8,8 @@ from typing import Any
 
 import taeda.nn.functional as F
 
-from ..._core import Tensor, bool_
+from ..._core import bool_
+from ..._typed import Tensor
 from ...ops.comparison import isnan
 from ...ops.creation import arange, zeros_like
 from ...ops.elementary import tanh

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.creation import zeros
 from ...ops.exchange import tensor
 from ...ops.joining import stack

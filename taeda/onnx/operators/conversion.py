@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ..._core import Tensor, bfloat16, bool_, float8_e8m0fnu, float32, int64, uint8
+from ..._core import bfloat16, bool_, float8_e8m0fnu, float32, int64, uint8
+from ..._typed import Tensor
 from ...ops.comparison import isnan, isposinf
 from ...ops.creation import zeros
 from ...ops.elementary import frexp

@@ -8,7 +8,7 @@ from typing import Any
 
 import taeda.nn.functional as F
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.creation import arange
 from ...ops.joining import cat, stack
 from ..table import op

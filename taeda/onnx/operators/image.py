@@ -10,7 +10,8 @@ import numpy as np
 
 import taeda.nn.functional as F
 
-from ..._core import Tensor, bool_, int64
+from ..._core import bool_, int64
+from ..._typed import Tensor
 from ...ops import pointwise
 from ...ops.creation import arange, zeros
 from ...ops.exchange import from_numpy, tensor

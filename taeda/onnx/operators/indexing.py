@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ..._core import Tensor, int64
+from ..._core import int64
+from ..._typed import Tensor
 from ...ops import scatter, sorting
 from ...ops.creation import arange, full, zeros
 from ...ops.indexing import nonzero, where

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import taeda
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ..table import op
 
 

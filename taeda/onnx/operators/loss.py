@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import taeda.nn.functional as F
 
-from ..._core import Tensor, int64
+from ..._core import int64
+from ..._typed import Tensor
 from ..table import op
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import taeda.nn.functional as F
 
 from ... import linalg
-from ..._core import Tensor, bool_
+from ..._core import bool_
+from ..._typed import Tensor
 from ...ops import reduction
 from ...ops.creation import arange, ones_like
 from ...ops.indexing import where

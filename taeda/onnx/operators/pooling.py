@@ -9,7 +9,7 @@ from typing import Any
 import taeda.nn.functional as F
 
 from ... import linalg
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops import pointwise
 from ...ops.creation import arange, zeros_like
 from ...ops.joining import stack

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import Tensor, int32, uint8
+from ..._core import int32, uint8
+from ..._typed import Tensor
 from ...ops import pointwise
 from ...ops.extrema import clamp
 from ...ops.indexing import where

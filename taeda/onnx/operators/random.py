@@ -6,7 +6,7 @@ import struct
 
 import taeda
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ..table import op
 from ..values import DTYPES
 

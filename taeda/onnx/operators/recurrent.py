@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import taeda.nn.functional as F
 
-from ..._core import Tensor, int64
+from ..._core import int64
+from ..._typed import Tensor
 from ...ops.creation import arange
 from ...ops.elementary import sigmoid, tanh
 from ...ops.extrema import clamp

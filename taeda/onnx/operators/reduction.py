@@ -7,7 +7,7 @@ from typing import Any
 
 import taeda
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ..table import op
 from ..values import integers
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.creation import arange
 from ...ops.exchange import tensor
 from ...ops.joining import cat, stack

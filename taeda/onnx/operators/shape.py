@@ -11,7 +11,7 @@ import numpy as np
 import taeda
 import taeda.nn.functional as F
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ..table import op
 from ..values import DTYPES, integers
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import fft
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...ops.creation import arange
 from ...ops.elementary import log10
 from ...ops.exchange import tensor

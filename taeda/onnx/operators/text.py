@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._core import Tensor, int64
+from ..._core import int64
+from ..._typed import Tensor
 from ...ops.exchange import from_numpy, tensor
 from ..table import op
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import autograd
-from ..._core import Tensor
+from ..._typed import Tensor
 from ...autograd import enable_grad
 from ...ops.creation import zeros_like
 from ...ops.powers import sqrt

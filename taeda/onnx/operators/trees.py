@@ -9,7 +9,7 @@ import numpy as np
 
 import taeda
 
-from ..._core import Tensor
+from ..._typed import Tensor
 from ..table import ML, op
 from .ml import classified, labelled, post_transform
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import taeda.nn.functional as F
 
-from ..._core import Tensor
+from ..._typed import Tensor
 
 
 class Windows(NamedTuple):

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from taeda.export._functions import table as known_functions
 from taeda.fx.node import map_aggregate
 
-from ..._core import Tensor, bool_, complex32, complex64, complex128, float16, float32, float64, get_default_dtype
+from ..._core import bool_, complex32, complex64, complex128, float16, float32, float64, get_default_dtype
+from ..._typed import Tensor
 from ..writer import Unsupported, Value, Writer
 from .elementwise import atan2, floating
 from .linear import matmul

@@ -10,7 +10,7 @@ from typing import Any
 from taeda.nn import Module
 from taeda.utils.checkpoint import checkpoint
 
-from ...._core import Tensor
+from ...._typed import Tensor
 from ...fsdp.wrap import as_policy, modules_to_wrap
 
 __all__ = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...._core import Tensor, bfloat16, float16
+from ...._core import bfloat16, float16
+from ...._typed import Tensor
 from ....futures import Future
 from ...collectives import all_reduce
 from ...groups import resolve

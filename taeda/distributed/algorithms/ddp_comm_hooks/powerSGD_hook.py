@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._core import Tensor
+from ...._typed import Tensor
 from ....futures import Future
 from ....ops.creation import zeros_like
 from ....ops.indexing import where

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ...._core import Tensor
+from ...._typed import Tensor
 from ....autograd import no_grad
 from ....ops.joining import cat
 from ...collectives import all_reduce

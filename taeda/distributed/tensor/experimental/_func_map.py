@@ -8,7 +8,7 @@ from typing import Any
 
 from taeda.utils import _pytree as pytree
 
-from ...._core import Tensor
+from ...._typed import Tensor
 from ...device_mesh import DeviceMesh
 from ..dtensor import DTensor
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from taeda.nn import Embedding, Linear, Module, Parameter
 
-from ...._core import Tensor
+from ...._typed import Tensor
 from ...device_mesh import DeviceMesh
 from ..dtensor import DTensor, distribute_tensor, replicate_rest
 from ..placement_types import Placement, Replicate, Shard

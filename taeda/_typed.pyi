@@ -1,0 +1,3 @@
+from taeda import Tensor as Tensor
+
+__all__ = ["Tensor"]
