@@ -160,9 +160,11 @@ class ElementwiseOptimizer(Optimizer):
                 group.setdefault(key, value)
             for p in group["params"]:
                 own = self.state.get(p) or {}
-                for name in self._counters if own else ():
-                    if name in own and not isinstance(own[name], Tensor):  # older files hold a number
+                for name in own.keys() & self._counters if own else ():
+                    if not isinstance(own[name], Tensor):  # older files hold a number
                         own[name] = new_counter(float(own[name]))
+                    elif not own[name].is_meta:  # steps are counted on the CPU
+                        own[name] = own[name].cpu()
 
     def step(self, closure: Any = None) -> Any:
         """Update every parameter that has a gradient.
