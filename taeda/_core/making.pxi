@@ -153,6 +153,7 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=Fa
     if empty:
         n = 0
     elif lost or n > <int64_t>1 << 62:
+        count_of(ndim, sizes)  # raises where the number of elements does not fit
         raise RuntimeError(f"a tensor of sizes {make_size(ndim, sizes)} is too large")
     t.code = dtype
     t.contiguous = True

@@ -102,16 +102,12 @@ cdef int unusual(PyObject** args, Py_ssize_t n, PyObject* kwnames) except -1:
     """The unusual kind among the arguments of a call; USUAL nearly always."""
     cdef Py_ssize_t i, m = 0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)
     cdef int found = USUAL
-    cdef object x
     for i in range(n + m):
-        if not is_usual(args[i]):
-            x = <object>args[i]
-            if i < n or not PyUnicode_Check(x):
-                found = max(found, unusual_kind(x, 2))
-            elif PyTuple_GET_ITEM(<object>kwnames, i - n) == <PyObject*>DEVICE and names_another(x):
+        if i >= n and (PyUnicode_Check(<object>args[i]) or is_usual(args[i])):
+            if names_place(PyTuple_GET_ITEM(<object>kwnames, i - n), args[i]):
                 found = max(found, NAMES_DEVICE)
-        elif i >= n and names_place(PyTuple_GET_ITEM(<object>kwnames, i - n), args[i]):
-            found = max(found, NAMES_DEVICE)
+        elif not is_usual(args[i]):
+            found = max(found, unusual_kind(<object>args[i], 2))
     return found
 
 
@@ -120,9 +116,9 @@ PIN_MEMORY = __import__("sys").intern("pin_memory")
 
 
 cdef inline bint names_place(PyObject* name, PyObject* x) except -1:
-    """Whether a keyword argument is the index of another device, or asks for pinned memory."""
+    """Whether a keyword argument is the name or index of another device, or asks for pinned memory."""
     if name == <PyObject*>DEVICE:
-        return PyLong_CheckExact(<object>x) and names_another(<object>x)
+        return (PyLong_CheckExact(<object>x) or PyUnicode_Check(<object>x)) and names_another(<object>x)
     return name == <PyObject*>PIN_MEMORY and <object>x is True
 
 

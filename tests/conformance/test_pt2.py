@@ -19,7 +19,6 @@ NAMES = sorted(entries())
 #: Entries that no file can be written of, and why.
 REFUSED = {
     "chalf": "complex32 has no form",
-    "max_pool2d_with_indices_backward": "ATen has no op of this name",
     "to": "no argument of programs",
     "resize_": "no form without writes|cannot resize variables that require grad",
 }

@@ -215,7 +215,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     "_subclasses.functional_tensor": ("there are no functional tensors", "FunctionalTensor FunctionalTensorMode"),
     "ao.quantization": _QUANTISATION,
     "cuda": ("there is no GPU", "_dump_snapshot _record_memory_history _snapshot"),
-    "cuda.profiler": ("there is no GPU; use taeda.profiler", "init profile start stop"),
     **{
         f"distributed.{module}": (_SHARDING, names)
         for module, names in {

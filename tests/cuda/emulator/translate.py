@@ -1076,11 +1076,18 @@ class Translated:
         zero = self.op(f"icmp eq {ll(t)} {self.integer(x, t)}, 0")
         self.set(to, t, self.op(f"zext i1 {zero} to {ll(t)}"))
 
+    def signs(self, to, x, t: str, name: str, mask: int) -> None:
+        """Change the signs of one number of 16 bits, or of two."""
+        kind, mask = ("b32", mask << 16 | mask) if t.endswith("x2") else ("b16", mask)
+        self.set(to, kind, self.op(f"{name} {ll(kind)} {self.integer(x, kind)}, {mask}"))
+
     def _neg(self, to, x) -> None:
         t = self.i.parts[-1]
         self.only()
         if t in ("f32", "f64", "f16"):
             return self.set(to, t, self.op(f"fneg {ll(t)} {self.value(x, t)}"))
+        if t in _SMALL:
+            return self.signs(to, x, t, "xor", 0x8000)
         if t[0] != "s":
             raise Refused(self.i.line, self.i.op)
         self.set(to, t, self.op(f"sub {ll(t)} 0, {self.value(x, t)}"))
@@ -1090,6 +1097,8 @@ class Translated:
         self.only()
         if t in ("f32", "f64", "f16"):
             return self.set(to, t, self.call(f"fabs.f{bits(t)}", ll(t), f"{ll(t)} {self.value(x, t)}"))
+        if t in _SMALL:
+            return self.signs(to, x, t, "and", 0x7FFF)
         if t[0] != "s":
             raise Refused(self.i.line, self.i.op)
         self.set(to, t, self.call(f"abs.{ll(t)}", ll(t), f"{ll(t)} {self.value(x, t)}", "i1 false"))
