@@ -42,6 +42,8 @@ def forward(v: Tensor) -> Tensor:
 
 def loss(v: Tensor) -> Tensor:
     return F.mse_loss(v, v).tolst()  # wrong
+
+
 nn.Linear(2, 3).forward(x).meen()  # wrong
-nn.Linear(2, 3).weight.grad.shapes  # wrong
+print(nn.Linear(2, 3).weight.grad.shapes)  # wrong
 [p.data.nelemnt() for p in nn.Linear(2, 3).parameters()]  # wrong
