@@ -54,26 +54,29 @@ _fork, _wait, _script_if_tracing = fork, wait, script_if_tracing
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Nothing."""
+    """Changes nothing: scripts run in one way."""
     yield
 
 
 @contextmanager
 def fuser(name: str) -> Iterator[None]:
-    """Nothing."""
+    """Changes nothing: scripts run in one way."""
     yield
 
 
-strict_fusion = functools.partial(optimized_execution, True)
+@contextmanager
+def strict_fusion() -> Iterator[None]:
+    """Changes nothing: scripts run in one way, and no part of them has to be fused."""
+    yield
 
 
 def set_fusion_strategy(strategy: list) -> list:
-    """Nothing; gives the previous strategy, which is empty."""
+    """Changes nothing. Gives the previous strategy, which is empty."""
     return []
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Nothing."""
+    """Changes nothing: there is no oneDNN."""
 
 
 def onednn_fusion_enabled() -> bool:
