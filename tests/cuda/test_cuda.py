@@ -4,6 +4,7 @@ Each test is a process of its own: a process has a CUDA device or has none.
 """
 
 import re
+from importlib.util import find_spec
 
 import pytest
 
@@ -15,7 +16,8 @@ def test_names_memory_copies_and_streams():
     out = emulated(
         "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests/cuda/on_device.py")
     )
-    assert re.search(r"^\.{15,} +\[100%\]$", out, re.MULTILINE), out  # none failed, none was skipped
+    skipped = "" if find_spec("torch") else "s"  # the test that reads PyTorch's names
+    assert re.search(rf"^\.{{15,}}{skipped}\.* +\[100%\]$", out, re.MULTILINE), out  # none failed, no other was skipped
 
 
 @pytest.mark.timeout(600)
