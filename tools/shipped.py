@@ -101,7 +101,7 @@ def main() -> None:
     if args.texts:
         write_texts(args.file)
         return
-    from taeda.kernels import shipped
+    from taeda.kernels import build, shipped
 
     kernels = []
     with tempfile.TemporaryDirectory() as folder:
@@ -113,8 +113,9 @@ def main() -> None:
             if cpu != name:
                 raise SystemExit(f"This computer has no {level}: its kernels would be those of {cpu}.")
             kernels += compiled(cpu, features, texts)
-    shipped.write(Path(args.file), kernels)
-    pack = shipped.Pack(Path(args.file))
+    version = build._compiler_version()
+    shipped.write(Path(args.file), version, kernels)
+    pack = shipped.Pack(version, Path(args.file))
     print(f"{pack.kernels} kernels, {Path(args.file).stat().st_size / 1e6:.1f} MB, for")
     print("\n".join(pack.targets))
 

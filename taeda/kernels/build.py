@@ -120,7 +120,11 @@ class Compiler:
 
 
 _compilers: dict[str, Compiler] = {}
-_shipped = functools.cache(Pack)
+
+
+@functools.cache
+def _shipped() -> Pack:
+    return Pack(_compiler_version())
 
 
 def compiler(target: Target | None = None) -> Compiler:

@@ -1,11 +1,12 @@
 """Compiled kernels that a wheel brings along: one file, made by ``tools/shipped.py`` when the wheel is made.
 
-A kernel is found by the hash of its text and the target that it would be compiled for. What is found is what LLVM made
-of that text for that target, so a program computes the same with the file as without it.
+A kernel is found by the hash of its text and the target that it would be compiled for. The file is used where the
+compiler has the version that made it. So a program computes the same with the file as without it. A damaged file is as
+none: kernels are compiled.
 
-The file: a line of JSON (``targets``: their keys; ``kernels``: how many entries), then an entry of 28 bytes for each
-kernel, sorted by hash (16 bytes of the hash; a number whose bit ``i`` says that the code is that of target ``i``; where
-the code begins; its size), then the code, each compressed with zlib, which adds a checksum.
+The file: a line of JSON (``compiler``: its version; ``targets``: their keys; ``kernels``: how many entries), then an
+entry of 28 bytes for each kernel, sorted by hash (16 bytes of the hash; a number whose bit ``i`` says that the code is
+that of target ``i``; where the code begins; its size), then the code, each compressed with zlib, which adds a checksum.
 """
 
 from __future__ import annotations
@@ -24,15 +25,21 @@ _ENTRY = struct.Struct("<16sIII")
 
 
 class Pack:
-    """The kernels of the file at ``path``; none where there is no such file."""
+    """The kernels of the file at ``path`` for a compiler; none where there is no such file, or another made it."""
 
-    def __init__(self, path: Path = PATH):
-        self._content = memoryview(read_regular(path) or b'{"targets": [], "kernels": 0}\n')
+    def __init__(self, compiler: str, path: Path = PATH):
+        self._content = memoryview(read_regular(path) or b"")
         head, _, _ = bytes(self._content[:4096]).partition(b"\n")
-        about = json.loads(head)
-        self.targets: list[str] = about["targets"]
-        self.kernels: int = about["kernels"]
+        try:
+            about = json.loads(head)
+            usable = about["compiler"] == compiler
+            self.targets: list[str] = list(about["targets"]) if usable else []
+            self.kernels = int(about["kernels"])
+        except (ValueError, KeyError, TypeError):
+            self.targets, self.kernels = [], 0
         self._start = len(head) + 1
+        if self._start + self.kernels * _ENTRY.size > len(self._content):
+            self.targets, self.kernels = [], 0
 
     def _entry(self, i: int) -> tuple[bytes, int, int, int]:
         return _ENTRY.unpack_from(self._content, self._start + i * _ENTRY.size)
@@ -50,12 +57,12 @@ class Pack:
                 start += self._start + self.kernels * _ENTRY.size
                 try:
                     return zlib.decompress(self._content[start : start + size])
-                except zlib.error:  # a damaged file: the kernel is compiled
+                except zlib.error:
                     break
         return None
 
 
-def write(path: Path, kernels: Iterable[tuple[str, str, bytes]]) -> None:
+def write(path: Path, compiler: str, kernels: Iterable[tuple[str, str, bytes]]) -> None:
     """Make a pack of (digest of a kernel's text, key of a target, object code). Equal code of a text is kept once."""
     kernels = list(kernels)
     targets = sorted({target for _, target, _ in kernels})
@@ -68,5 +75,6 @@ def write(path: Path, kernels: Iterable[tuple[str, str, bytes]]) -> None:
         blobs.append(zlib.compress(code, 9))
         entries += _ENTRY.pack(digest, mask, start, len(blobs[-1]))
         start += len(blobs[-1])
+    head = json.dumps({"compiler": compiler, "targets": targets, "kernels": len(blobs)}).encode()
     with atomic_write(path) as file:
-        file.write(json.dumps({"targets": targets, "kernels": len(blobs)}).encode() + b"\n" + entries + b"".join(blobs))
+        file.write(head + b"\n" + entries + b"".join(blobs))
