@@ -223,7 +223,7 @@ class GridOp(CustomOpDef):
         return self._run_with(inputs, settings)
 
     def _run_with(self, inputs: Sequence, settings: dict[str, Any]) -> Any:
-        tensors = [x.resolve_neg() if x.is_neg() else x for x in inputs if isinstance(x, Tensor)]
+        tensors = [x.resolve_neg() for x in inputs if isinstance(x, Tensor)]
         numbers = tuple([x for x in inputs if not isinstance(x, Tensor)])
         if any([x.layout is not _core.strided for x in tensors]):
             raise NotImplementedError(
@@ -256,10 +256,7 @@ class GridOp(CustomOpDef):
                 f"{self._label}(): Expected all tensors to be on the same device, but found at least two devices, "
                 f"{' and '.join(names)}! Move one of them with .to('{next(iter(names))}')"
             )
-        number = devices.number_of(tensors[0].device)
-        with devices.at(devices.CPU):
-            made = self._run_with([devices._all_at(x, devices.CPU) for x in inputs], settings)
-        return devices._all_at(made, number)
+        return devices.on_host(self._run_with, devices.number_of(tensors[0].device), list(inputs), settings)
 
     def _plan(self, inputs: Sequence, tensors: Sequence[Tensor], numbers: Sequence, settings: dict[str, Any]) -> _Plan:
         """What a call launches.

@@ -23,7 +23,7 @@ FUNCTIONS: dict[Any, Callable] = {}
 UFUNCS: dict[Any, Callable] = {}
 #: Functions whose results have no gradient: they are given the values.
 CONSTANT: set = set()
-#: Those of them that ask for what tensors do not have, or have otherwise: they are given arrays.
+#: Functions of :data:`CONSTANT` that need NumPy's arrays.
 OF_ARRAYS: set = set()
 
 
@@ -87,8 +87,8 @@ def _arrays(x: Any) -> Any:
         x.resolve_conj().numpy() if isinstance(x, Tensor) else x)  # fmt: skip
 
 
-def _fail(name: str, why: str, kind: type[Exception] = ValueError) -> Exception:
-    return kind(f"numpy.{name} of a tensor that requires grad: {why}")
+def _fail(name: str, why: str) -> ValueError:
+    return ValueError(f"numpy.{name}: {why}")
 
 
 def _t(x: Any) -> Tensor:

@@ -328,7 +328,7 @@ cdef class CFunction:
             if t.device_type:
                 refuse_elements(t)
             address_of(t)  # raises for tensors without memory of their own, before anything else is said of them
-        except (RuntimeError, NotImplementedError) as error:
+        except RuntimeError as error:  # of its kind, with the argument's name
             raise type(error)(f"{self.name}(): argument '{self.names[i]}': {error}") from None
         self.check_form(i, t, sizes, like)
         if not t.contiguous:

@@ -263,7 +263,8 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     Returns:
         A tensor that shares memory with ``ext_tensor``, unless it was copied.
     Raises:
-        BufferError: the data is not on the CPU, or of a type that tensors do not have.
+        BufferError: the data is on a device that there is not here, must be copied though ``copy`` is False, or has a
+            type that tensors do not have.
         ValueError: a tensor on device meta.
         RuntimeError: ``ext_tensor`` does not speak DLPack.
     Examples:
@@ -274,7 +275,11 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     cdef Borrowed owner = Borrowed.__new__(Borrowed)
     if device is not None:
         made = from_dlpack(ext_tensor, copy=copy)
-        return made if made.device == make_device(device) else made.to(device)
+        moved = made if made.device == make_device(device) else made.to(device)
+        if copy is False and moved.device != made.device:
+            raise BufferError(f"from_dlpack: expected copy not to be False, as the data goes from {made.device} to "
+                              f"{moved.device}")
+        return moved
     if isinstance(ext_tensor, Tensor):
         if ext_tensor.is_meta:
             raise ValueError("from_dlpack: DLPack knows of no device meta")

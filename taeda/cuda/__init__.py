@@ -138,8 +138,9 @@ cudart, current_blas_handle, current_solver_handle, jiterator = (
     _lacking.refused(__name__, name) for name in ("cudart", "current_blas_handle", "current_solver_handle", "jiterator")
 )
 GreenContext = _lacking.refused_class(__name__, "GreenContext")
-_KINDS = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short".split()
-globals().update({f"{name}Storage": _lacking.refused_class(__name__, f"{name}Storage") for name in _KINDS})
+_TYPES = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
+_STORAGES = (f"{name}Storage" for name in (*_TYPES, "ComplexDouble", "ComplexFloat"))
+globals().update({name: _lacking.refused_class(__name__, name) for name in _STORAGES})
 has_magma = False
 AcceleratorError = CudaError
 
@@ -178,7 +179,6 @@ def _typed(name: str) -> Any:
     return Meta(name, (), {"__doc__": "Tensors of a dtype on a GPU.", "__module__": __name__})
 
 
-_TYPES = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
 globals().update({f"{name}Tensor": _typed(f"{name}Tensor") for name in _TYPES})
 
 

@@ -1,4 +1,7 @@
-"""Memory of a GPU shared with other libraries: ``__cuda_array_interface__`` (version 3), and streams for DLPack."""
+"""Memory of a GPU shared with other libraries: ``__cuda_array_interface__`` and streams for DLPack.
+
+The interface is written as version 2. A stream, as version 3 has it, is read.
+"""
 
 from __future__ import annotations
 

@@ -16,8 +16,10 @@ def lacking(name: str) -> NoReturn:
 def refused(module: str, name: str) -> Any:
     """A function of a module that raises."""
 
+    label = f"{module}.{name}".partition("cuda.")[2]
+
     def function(*args: Any, **kwargs: Any) -> NoReturn:
-        lacking(name)
+        lacking(label)
 
     function.__name__ = function.__qualname__ = name
     function.__module__, function.__doc__ = module, "Refused: not there yet."

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-WARP = 32
+from ..kernels.rowwise import WARP
 
 _VECTOR = re.compile(r"<(\d+) x (\w+)>")
 _NAME = re.compile(r"%\w+")

@@ -32,7 +32,7 @@ def broadcast(tensor: Tensor, devices: Any = None, *, out: Any = None) -> tuple:
 
 def broadcast_coalesced(tensors: Sequence[Tensor], devices: Any, buffer_size: int = 10485760) -> list:
     """For each device a list of copies of ``tensors``."""
-    return [[t.detach().to(_device(d)) for t in tensors] for d in devices]
+    return [list(copies) for copies in zip(*(broadcast(t, devices) for t in tensors), strict=True)]
 
 
 def reduce_add(inputs: Sequence[Tensor], destination: Any = None) -> Tensor:

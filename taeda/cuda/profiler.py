@@ -6,5 +6,5 @@ from . import _lacking
 
 __all__ = ["profile", "start", "stop"]
 
-start, stop = (_lacking.refused(__name__, f"profiler.{name}") for name in ("start", "stop"))
-profile = _lacking.refused(__name__, "profiler.profile")
+start, stop = (_lacking.refused(__name__, name) for name in ("start", "stop"))
+profile = _lacking.refused(__name__, "profile")

@@ -43,4 +43,4 @@ _LACKING = """
     mgpu_tune_gemm_in_file read_file set_filename set_max_tuning_duration set_max_tuning_iterations
     set_numerical_check_tolerances set_rotating_buffer_size tune_gemm_in_file
 """
-globals().update({name: _lacking.refused(__name__, f"tunable.{name}") for name in _LACKING.split()})
+globals().update({name: _lacking.refused(__name__, name) for name in _LACKING.split()})

@@ -230,13 +230,14 @@ def run_on_host(op: _core.Op) -> _core.Op:
     Everything around the body, checks and derivative, is that of the op.
     """
 
-    def body(*args: Any, **kwargs: Any) -> Any:
-        number = current_place()
-        with at(CPU):
-            made = op.body(*(_all_at(x, CPU) for x in args), **{k: _all_at(x, CPU) for k, x in kwargs.items()})
-        return _all_at(made, number)
+    return op.computed_by(lambda *args, **kwargs: on_host(op.body, current_place(), *args, **kwargs))
 
-    return op.computed_by(body)
+
+def on_host(function: Callable, number: int, *args: Any, **kwargs: Any) -> Any:
+    """The result of ``function`` on copies of the tensors at the CPU, moved to the device of that number."""
+    with at(CPU):
+        made = function(*(_all_at(x, CPU) for x in args), **{k: _all_at(x, CPU) for k, x in kwargs.items()})
+    return _all_at(made, number)
 
 
 callbacks.make_there = make_there

@@ -322,7 +322,7 @@ class _Watch:
 def _address(t: Tensor) -> int:
     try:
         return t.untyped_storage().data_ptr()
-    except (RuntimeError, NotImplementedError):  # sparse, nested, under vmap
+    except RuntimeError:  # sparse, nested, under vmap
         return 0
 
 

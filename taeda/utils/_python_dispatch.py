@@ -304,7 +304,7 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 
 
 def return_and_correct_aliasing(func: Any, args: tuple, kwargs: dict, out: Any) -> Any:
-    """What a ``__torch_dispatch__`` returns: ``out``, or of an op that writes the tensors that it wrote to."""
+    """The result of a ``__torch_dispatch__``: for an op that writes, the tensors it wrote to; else ``out``."""
     known = getattr(func, "signature", None)
     if known is None:
         return args[0] if getattr(func, "mutates", False) and args else out

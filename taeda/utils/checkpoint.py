@@ -18,7 +18,7 @@ from ..autograd import Function, backward, enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
 from ..func.batched import modes, renewed, vmap_modes
 from ..ops.devices import number_of
-from ._pytree import tree_map
+from ._pytree import tree_leaves, tree_map
 from ._selective import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -230,7 +230,7 @@ class _Surroundings:
 
     def __init__(self, random: bool) -> None:
         self.random = all_states() if random else None
-        devices = ["cpu"] if accelerator() is None else ["cpu", DEVICES[accelerator().number].partition(":")[0]]
+        types = dict.fromkeys(name.partition(":")[0] for name in DEVICES if name != "meta")
         self.autocast = [
             {
                 "device_type": device,
@@ -238,7 +238,7 @@ class _Surroundings:
                 "enabled": is_autocast_enabled(device),
                 "cache_enabled": is_autocast_cache_enabled(),
             }
-            for device in devices
+            for device in types
         ]
 
     @contextlib.contextmanager
@@ -383,7 +383,7 @@ def checkpoint_sequential(
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     """The indices of the devices beside the CPU that the arguments are on, and the states of their generators."""
-    found = sorted({number_of(x.device) for x in _tensors_in(args)} & GENERATORS.keys())
+    found = sorted({number_of(x.device) for x in tree_leaves(args) if isinstance(x, Tensor)} & GENERATORS.keys())
     return [GENERATORS[n].device.index for n in found], [GENERATORS[n].get_state() for n in found]
 
 
@@ -403,11 +403,3 @@ def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, devic
         )
     for index, state in zip(devices, states, strict=True):
         GENERATORS[number_of(device(index) if device_type is None else device(device_type, index))].set_state(state)
-
-
-def _tensors_in(x: Any) -> Iterator[Tensor]:
-    if isinstance(x, Tensor):
-        yield x
-    elif isinstance(x, (tuple, list, dict)):
-        for y in x.values() if isinstance(x, dict) else x:
-            yield from _tensors_in(y)

@@ -462,6 +462,10 @@ def test_a_module_runs_on_two_gpus():
     for p, q in zip(model.parameters(), alone.parameters(), strict=True):
         taeda.testing.assert_close(p.grad, q.grad)
     assert model[1].num_batches_tracked == 1
+    traced = taeda.fx.symbolic_trace(model.eval())
+    taeda.testing.assert_close(nn.DataParallel(traced)(x), model(x))
+    with pytest.raises(RuntimeError, match="uninitialized"):
+        nn.DataParallel(nn.LazyLinear(3).cuda())(x)
     parts = cuda.comm.scatter(x, [0, 1])
     assert [t.device.index for t in parts] == [0, 1] and cuda.comm.gather(parts).equal(x)
     assert cuda.comm.reduce_add(cuda.comm.broadcast(x, [0, 1])).equal(x + x)

@@ -24,7 +24,7 @@ def _all_devices() -> list:
 
 class DataParallel(Module):
     """Calls copies of ``module`` on several devices with parts of its inputs, which are cut along ``dim``. Without
-    accelerators it is the module.
+    accelerators it calls ``module`` itself.
 
     For several processes take ``taeda.nn.parallel.DistributedDataParallel``.
 

@@ -97,8 +97,7 @@ def replicate(network: Any, devices: Any, detach: bool = False) -> list:
 def _replica(module: Any, device: Any, detach: bool, made: dict) -> Any:
     if id(module) in made:
         return made[id(module)]
-    copy = made[id(module)] = module.__class__.__new__(module.__class__)
-    copy.__dict__.update(module.__dict__)
+    copy = made[id(module)] = module._replicate_for_data_parallel()
     there: Callable = lambda t: None if t is None else (t.detach() if detach else t).to(device)  # noqa: E731
     copy.__dict__["_parameters"] = {}
     copy.__dict__["_buffers"] = {name: there(t) for name, t in module._buffers.items()}
