@@ -97,6 +97,9 @@ class Callbacks:
     # graph/capture.py: a transform of a function, which runs on values within a program that is recorded for a backend
     transform: Callable[..., Any] | None = None
 
+    # cuda/graphs.py, at the first capture
+    captures: Callable[..., bool] | None = None  # whether this thread captures; what fills in its next table, if given
+
     # overrides.py: `__torch_function__`
     overrides: Callable[..., Any]  # a call that an argument or a mode takes over
     overriding: Callable[..., bool]  # whether a type takes calls over

@@ -39,7 +39,7 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     cdef object held = source
     if (target.device_type > META_NUMBER or source.device_type > META_NUMBER) and (
             target.device_type != source.device_type or target.device_type != here()):
-        return copy_across(target, source)
+        return copy_across(target, source, FROM_HOST)
     cdef char* to = stored_at(target)
     if unsettled and source.holds == VALUES and source.storage.recipe is not None and COMPUTE_INTO(target, source):
         return 0
@@ -68,9 +68,9 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     return 0
 
 
-cdef int copy_across(Tensor target, Tensor source) except -1:
+cdef int copy_across(Tensor target, Tensor source, Way upwards) except -1:
     """`copy_into` between devices, or where neither is this thread's place: a copy of bytes, which either side makes
-    dense and converts in its own place."""
+    dense and converts in its own place. `upwards` is the way of one to a device."""
     cdef Tensor dense, arrived
     cdef int before, number = max(target.device_type, source.device_type)
     if target.device_type and source.device_type and target.device_type != source.device_type:
@@ -89,7 +89,7 @@ cdef int copy_across(Tensor target, Tensor source) except -1:
             arrived = empty_tensor(source.code, source.nd, source.sizes)
         if dense.count:
             devices[number].copy(number, arrived.raw, dense.raw, dense.count * ITEMSIZE[dense.code],
-                                 FROM_HOST if target.device_type else TO_HOST)
+                                 upwards if target.device_type else TO_HOST)
         if arrived is not target:
             copy_into(target, arrived)
     finally:
@@ -111,7 +111,7 @@ cdef Tensor to_host(Tensor t):
         made = empty_tensor(t.code, t.nd, t.sizes)
     finally:
         swap_place(before)
-    copy_across(made, t)
+    copy_across(made, t, FROM_HOST)
     return made
 
 
@@ -131,7 +131,7 @@ cdef Tensor uploaded(Tensor t):
     if here() <= META_NUMBER or t.device_type == here():
         return t
     made = empty_tensor(t.code, t.nd, t.sizes)
-    copy_across(made, t)
+    copy_across(made, t, FROM_TABLE)
     return made
 
 

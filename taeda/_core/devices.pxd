@@ -15,7 +15,8 @@ cdef enum:
     MOST_DEVICES = 32
 
 cdef enum Way:
-    WITHIN, FROM_HOST, TO_HOST   # of a copy: on the device, from or to memory of the processor
+    # Of a copy: on the device, from or to memory of the processor, from a table that an op made there.
+    WITHIN, FROM_HOST, TO_HOST, FROM_TABLE
 
 # Functions that a device provides. An error is kept, and raised when the call that met it ends (`end_call`).
 cdef struct Device:

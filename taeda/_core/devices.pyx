@@ -300,6 +300,8 @@ cdef void launch_by_python(int number, kernel_t kernel, char** ptr, int nptr, co
 
 cdef void copy_by_python(int number, void* to, const void* source, int64_t nbytes, Way way) noexcept:
     cdef int before = swap_place(CPU_NUMBER)
+    if way == FROM_TABLE:
+        way = FROM_HOST
     try:
         REGISTERED[number].copy(<uintptr_t>to, <uintptr_t>source, nbytes, <int>way)
     except BaseException as error:

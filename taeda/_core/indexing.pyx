@@ -7,7 +7,7 @@ broadcasting); here the indexed dimensions of a tensor are adjacent.
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
-from .devices cimport CPU_NUMBER, FROM_HOST, META_NUMBER, TO_HOST, devices, end_call, here, swap_place
+from .devices cimport CPU_NUMBER, FROM_TABLE, META_NUMBER, TO_HOST, devices, end_call, here, swap_place
 from .kernel_args cimport AlongArgs, RowArgs
 from .planners cimport build, known, new_owner, of_family, of_number
 from .dims cimport merge_dims
@@ -72,7 +72,7 @@ cdef char* flag_there(int64_t* flag, int64_t nbytes) except NULL:
     if there == NULL:
         end_call()
         raise MemoryError(f"no memory for a flag of {nbytes} bytes")
-    devices[here()].copy(here(), there, flag, nbytes, FROM_HOST)
+    devices[here()].copy(here(), there, flag, nbytes, FROM_TABLE)
     return there
 
 

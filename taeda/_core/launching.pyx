@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from .devices cimport FROM_HOST, META_NUMBER, devices, elsewhere, end_call, here
+from .devices cimport FROM_TABLE, META_NUMBER, devices, elsewhere, end_call, here
 from .memory cimport foreign_storage, release_scratch, root, settle, take_scratch
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport note_held
@@ -81,7 +81,7 @@ cdef int launch_there(size_t address, tuple tensors, char** pointers, int n, con
             room = <char*>take_scratch(nbytes)
             if room == NULL:
                 raise MemoryError(f"no memory for a table of {nbytes} bytes")
-            devices[here()].copy(here(), room, pointers[i], nbytes, FROM_HOST)
+            devices[here()].copy(here(), room, pointers[i], nbytes, FROM_TABLE)
             pointers[i] = room
     run_kernel(<kernel_t>address, pointers, n, values, m, total, grain, False)
     for i in range(n):

@@ -12,12 +12,14 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
-from .devices cimport CPU_NUMBER, FROM_HOST, META_NUMBER, devices, end_call, here, swap_place
+from .devices cimport CPU_NUMBER, FROM_TABLE, META_NUMBER, devices, end_call, here, swap_place
 from .memory cimport release_scratch, take_scratch
 from .pool cimport kernel_t, launch
 from .recorder cimport Recorder, is_observing, note_call, note_table, resume, suspend
 from .tensor cimport F32, F64, ITEMSIZE, KIND, NOTHING, VALUES, Tensor, address_of, contiguous_tensor, empty_tensor
 from .versions cimport dict_version
+
+from .callbacks import callbacks
 
 cdef enum:
     SUM, ROOT, LARGEST   # how a norm combines the numbers of its chunks: their sum, the root of it, the largest
@@ -213,6 +215,8 @@ cdef class Plan:
                 resume(recorder)
             note_table(self.table, self.n, self.width, 2 + self.nstates)
             note_table(self.chunks, self.nchunks, 3, 0)
+        elif callbacks.captures is not None and callbacks.captures(Update(self, optimizer, group)):
+            pass                       # each launch counts
         else:
             self.count(optimizer, group, self.table)
         self.update(self.number != META_NUMBER)
@@ -314,7 +318,7 @@ cdef char* send(const void* table, int64_t nbytes) except NULL:
     cdef char* there = <char*>take_scratch(nbytes)
     if there == NULL:
         raise MemoryError(f"no memory for a table of {nbytes} bytes")
-    devices[here()].copy(here(), there, table, nbytes, FROM_HOST)
+    devices[here()].copy(here(), there, table, nbytes, FROM_TABLE)
     return there
 
 

@@ -11,6 +11,9 @@ cdef class Generator:
     cdef str device_name
     cdef readonly bint by_counter   # numbers are made where they are used, from the seed and `calls`: a device's
     cdef uint64_t calls             # so far, times 4
+    cdef uint64_t graph_state       # where the launches of the graph that is captured find the seed and the calls; 0: none
+    cdef int64_t graph_calls        # in it so far, times 4
+    cdef object graph_thread        # that captures it
     cdef uint32_t state[624]
     cdef int64_t position       # next word of the state; 624 when it is used up
     cdef bint fresh             # seeded, and nothing drawn yet

@@ -21,6 +21,8 @@ from .pool cimport kernel_t, launch, parallel_for
 from .recorder cimport Recorder, is_observing, note_launch, refuse_recording, resume, suspend
 from .tensor cimport F64, ITEMSIZE, U8, Tensor, address_of, empty_tensor
 
+from threading import get_ident
+
 from .devices import DEVICES
 from .pool import get_num_threads
 from .tensor import DTYPE_NAMES, device
@@ -47,6 +49,7 @@ cdef enum:
     SMALL = 1024          # words that are kept on the stack
     SPAN = 33 * 624       # words that a state further on is made from (kernels/random.py)
 
+cdef int64_t IN_GRAPH = 0x7FFFFFFFFFFFFFFF   # the number of a call in a graph is counted from below: see kernels/philox.py
 cdef kernel_t twist_kernel = NULL, temper_kernel = NULL, fence_kernel = NULL, jump_kernel = NULL
 cdef int64_t forks = 0  # how many led from the first process to this one
 cdef uint64_t DISTRIBUTION = new_owner("random.distribution")
@@ -219,6 +222,7 @@ cdef class Generator:
             raise TypeError(f"manual_seed: expected an int, got {type(seed).__name__}") from None
         if not -(1 << 63) <= seed < 1 << 64:
             raise ValueError(f"manual_seed: expected a seed in [-2**63, 2**64), got {seed}")
+        expect_no_graph(self, "manual_seed")
         enter(self)
         reseed(self, <uint64_t>(seed & 0xFFFFFFFFFFFFFFFF))
         self.calls = 0
@@ -260,6 +264,7 @@ cdef class Generator:
         expect_counter(self, "set_offset")
         if offset < 0 or offset % 4:
             raise RuntimeError(f"set_offset: offset must be a multiple of 4, got {offset}")
+        expect_no_graph(self, "set_offset")
         self.calls = offset
         return self
 
@@ -268,6 +273,7 @@ cdef class Generator:
         cdef Saved saved
         cdef int i
         if self.by_counter:
+            expect_no_graph(self, "get_state")
             return self.seeded_with.to_bytes(8, "little") + self.calls.to_bytes(8, "little")
         memset(&saved, 0, sizeof(Saved))
         enter(self)
@@ -384,6 +390,52 @@ cdef str name_of_device(given):
 cdef int expect_counter(Generator g, str name) except -1:
     if not g.by_counter:
         raise RuntimeError(f"Generator.{name}: generators of the CPU have no offset")
+    return 0
+
+
+cdef int expect_no_graph(Generator g, str name) except -1:
+    if g.graph_state:
+        raise RuntimeError(f"Generator.{name}: not while a graph is captured that draws from it. Its launches continue from "
+                           "the state that the generator has then")
+    return 0
+
+
+cdef set capturing = set()    # threads that capture graphs
+
+
+def begin_graph(Generator generator, uint64_t state):
+    """What this thread draws from a generator belongs to a graph from now on: its launches find the seed and the number of
+    calls at the address ``state``. None in place of a generator: others may not be drawn from."""
+    cdef object thread = get_ident()
+    capturing.add(thread)
+    if generator is not None:
+        if generator.graph_state:
+            raise RuntimeError("a generator can be drawn from in one capture at a time")
+        generator.graph_state, generator.graph_calls, generator.graph_thread = state, 0, thread
+
+
+def end_graph(Generator generator):
+    """The end of :func:`begin_graph`; gives how far the generator goes in each launch of the graph."""
+    capturing.discard(get_ident())
+    if generator is not None:
+        generator.graph_state = 0
+        return generator.graph_calls
+
+
+cdef int number_call(Generator g, int64_t* seed_and_call) except -1:
+    """The seed and the number of a call that draws now."""
+    if capturing:
+        if g.graph_state and g.graph_thread == get_ident():
+            seed_and_call[0], seed_and_call[1] = <int64_t>g.graph_state, g.graph_calls - IN_GRAPH - 1
+            g.graph_calls += 4
+            return 0
+        if g.graph_state or get_ident() in capturing:
+            raise RuntimeError("a generator is drawn from while a CUDA graph is captured: the graph must know it (CUDAGraph."
+                               "register_generator_state), and no other thread may draw from it")
+    enter(g)
+    seed_and_call[0], seed_and_call[1] = <int64_t>g.seeded_with, <int64_t>g.calls
+    g.calls += 4
+    leave(g)
     return 0
 
 
@@ -542,25 +594,25 @@ cdef Generator default_here():
 
 cdef Generator stream_of(Generator g):
     cdef Generator made
+    cdef int64_t at[2]
     if not g.by_counter:
         return g
-    enter(g)
+    if g.graph_state:
+        raise RuntimeError("numbers that are drawn on the CPU for a GPU cannot be captured into a CUDA graph: it would have the "
+                           "same ones in each launch")
+    number_call(g, at)
     made = Generator()
-    reseed(made, g.seeded_with ^ g.calls * <uint64_t>0x9E3779B97F4A7C15u)
-    g.calls += 4
-    leave(g)
+    reseed(made, <uint64_t>at[0] ^ <uint64_t>at[1] * <uint64_t>0x9E3779B97F4A7C15u)
     return made
 
 
 cdef int draw_by_counter(Generator g, str fn, tuple key, char** ptr, int nptr, int64_t n, int64_t a,
                          int64_t b) except -1:
-    cdef int64_t* arg = [a, b, <int64_t>g.seeded_with, <int64_t>g.calls]
+    cdef int64_t* arg = [a, b, 0, 0]
     cdef kernel_t made = of_arguments("philox." + fn, key)
     if n <= 0:
         return 0
-    enter(g)
-    g.calls += 4
-    leave(g)
+    number_call(g, arg + 2)
     launch(made, ptr, nptr, arg, 4, n, 1 << 14, False)
     return 0
 

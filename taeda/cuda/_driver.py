@@ -55,6 +55,15 @@ SIGNATURES: dict[str, tuple] = {
     "cuEventQuery": (POINTER,),
     "cuEventSynchronize": (POINTER,),
     "cuEventElapsedTime": (POINTER, POINTER, POINTER),
+    "cuThreadExchangeStreamCaptureMode": (POINTER,),
+    "cuStreamBeginCapture_v2": (POINTER, INT),
+    "cuStreamEndCapture": (POINTER, POINTER),
+    "cuStreamIsCapturing": (POINTER, POINTER),
+    "cuGraphInstantiateWithFlags": (POINTER, POINTER, U64),
+    "cuGraphLaunch": (POINTER, POINTER),
+    "cuGraphExecDestroy": (POINTER,),
+    "cuGraphDestroy": (POINTER,),
+    "cuGraphDebugDotPrint": (POINTER, ctypes.c_char_p, UINT),
 }
 
 NOT_READY = 600
@@ -151,6 +160,11 @@ def call(name: str, *args: Any) -> None:
         raise error_of(code, name)
 
 
+def code_of(name: str, *args: Any) -> int:
+    """The code that a function of the driver gives, 0 for success."""
+    return _functions[name](*args)
+
+
 def ask(name: str, *args: Any) -> int:
     """The result of a function of the driver that may say "not ready"."""
     code = _functions[name](*args)
@@ -172,7 +186,9 @@ def load_module(ptx: bytes, label: str) -> int:
     options = (INT * 2)(5, 6)  # CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
     values = (POINTER * 2)(ctypes.addressof(log), len(log))
     made = POINTER()
+    mode = _native.exchange_mode(_native.RELAXED)
     code = _functions["cuModuleLoadDataEx"](ctypes.byref(made), ptx + b"\0", 2, options, values)
+    _native.exchange_mode(mode)
     if code:
         said = log.value.decode(errors="replace").strip()
         raise RuntimeError(f"{label}: the driver does not take its PTX: {explain(code)}{f' {said}' if said else ''}")

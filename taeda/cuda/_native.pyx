@@ -3,6 +3,7 @@
 The table is filled from libcuda, or from whatever stands in for it (``driver.py``). Nothing here knows which.
 """
 
+import bisect
 import threading
 
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
@@ -10,7 +11,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from taeda._core.devices cimport (
-    FROM_HOST, MOST_DEVICES, TO_HOST, WITHIN, Device, Way, devices, kernel_t, swap_place,
+    FROM_HOST, FROM_TABLE, MOST_DEVICES, TO_HOST, WITHIN, Device, Way, devices, kernel_t, swap_place,
 )
 
 from taeda._core import OutOfMemoryError
@@ -27,11 +28,15 @@ cdef extern from *:
     TAEDA_OWN void *taeda_context = 0;           /* that is current */
     TAEDA_OWN void *taeda_streams[32];           /* the current stream, by index of the device */
     TAEDA_OWN int taeda_async = 0;               /* copies from and to pinned memory need not be waited for */
+    TAEDA_OWN long long taeda_owners[32];        /* whose memory is allocated, by index: 0, or a graph's or pool's */
+    TAEDA_OWN int taeda_capturing = 0;           /* work is captured into a graph */
     """
     int current_index "taeda_gpu"
     void* current_context "taeda_context"
     void** current_streams "taeda_streams"
     int waits_not "taeda_async"
+    int64_t* current_owners "taeda_owners"
+    int capturing "taeda_capturing"
 
 # ---- the driver ------------------------------------------------------------------------------------------------------
 
@@ -45,6 +50,7 @@ ctypedef int (*within_t)(uint64_t, uint64_t, size_t, void*) noexcept nogil
 ctypedef int (*fill_t)(uint64_t, unsigned char, size_t, void*) noexcept nogil
 ctypedef int (*launch_t)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                          void**) noexcept nogil
+ctypedef int (*exchange_t)(int*) noexcept nogil
 
 cdef struct Driver:
     of_pointer_t set_context, wait_stream
@@ -55,24 +61,26 @@ cdef struct Driver:
     within_t within
     fill_t fill
     launch_t launch
+    exchange_t exchange
 
 cdef Driver driver
 
 #: The functions that this module calls, by their names in libcuda.
 FUNCTIONS = ("cuCtxSetCurrent", "cuStreamSynchronize", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpyHtoDAsync_v2",
-             "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cuLaunchKernel")
+             "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cuLaunchKernel",
+             "cuThreadExchangeStreamCaptureMode")
 
 
 def fill_table(*addresses):
     """Take the addresses of :data:`FUNCTIONS`."""
-    cdef uintptr_t at[9]
+    cdef uintptr_t at[10]
     cdef int i
-    for i in range(9):
+    for i in range(10):
         at[i] = addresses[i]
     driver.set_context, driver.wait_stream = <of_pointer_t>at[0], <of_pointer_t>at[1]
     driver.allocate, driver.release = <alloc_t>at[2], <free_t>at[3]
     driver.to_device, driver.to_host, driver.within = <to_device_t>at[4], <to_host_t>at[5], <within_t>at[6]
-    driver.fill, driver.launch = <fill_t>at[7], <launch_t>at[8]
+    driver.fill, driver.launch, driver.exchange = <fill_t>at[7], <launch_t>at[8], <exchange_t>at[9]
 
 
 cdef object ERROR = None      # error(result, what): the exception for a result of the driver
@@ -169,9 +177,103 @@ def set_waiting(bint waits):
     return before
 
 
+# ---- graphs ----------------------------------------------------------------------------------------------------------
+
+RELAXED = 2                    # CU_STREAM_CAPTURE_MODE_RELAXED
+
+cdef int relaxed = 0           # captures under way: the driver must be told that an allocation is no part of them
+
+
+cdef int exchange(int mode) noexcept:
+    """Set what a capture forbids this thread; gives what was set before."""
+    if relaxed:
+        driver.exchange(&mode)
+    return mode
+
+
+def exchange_mode(int mode):
+    """Set what a capture forbids this thread (a ``CUstreamCaptureMode``); gives what was set before."""
+    return exchange(mode)
+
+
+cdef class Captured:
+    """What a capture has met: the graph needs it for as long as it is."""
+
+    cdef readonly int index            # of the device
+    cdef readonly int64_t owner        # of the memory that it allocates
+    cdef int64_t before                # the owner before
+    cdef readonly list tables          # (address, content, what fills it in before a launch) of the graph's own memory
+    cdef set words                     # the addresses that its work was given, and some numbers
+    cdef public object update          # what fills in the next table
+    cdef readonly list held            # the blocks that it reads and others allocated
+
+    def __cinit__(self, int index, int64_t owner):
+        self.index, self.owner, self.before = index, owner, current_owners[index]
+        self.tables, self.words, self.held = [], set(), []
+
+    cdef void* table(self, const void* source, int64_t nbytes) except NULL:
+        """Memory of the graph for a table."""
+        cdef void* made
+        current_owners[self.index] = 0
+        try:
+            made = (<Memory>MEMORIES[self.index]).allocate(nbytes, NULL)
+        finally:
+            current_owners[self.index] = self.owner
+        content = bytearray((<const char*>source)[:nbytes])
+        self.tables.append((<uintptr_t>made, content, self.update))
+        self.words.update(memoryview(content)[:nbytes // 8 * 8].cast("Q"))
+        self.update = None
+        return made
+
+
+cdef dict captures = {}        # by the thread: its Captured
+
+
+def captured_here():
+    """What this thread captures; None: nothing."""
+    return captures.get(threading.get_ident()) if capturing else None
+
+
+def begin_capture(int index, int64_t owner):
+    """This thread's work on a device is captured from now on, and allocates from the memory of ``owner``."""
+    global capturing, relaxed
+    captures[threading.get_ident()] = Captured(index, owner)
+    current_owners[index] = owner
+    capturing += 1
+    relaxed += 1
+
+
+def end_capture():
+    """The capture has ended; gives what it has met, and holds the memory that it reads."""
+    global capturing, relaxed
+    cdef Captured c = captures.pop(threading.get_ident())
+    current_owners[c.index] = c.before
+    capturing -= 1
+    relaxed -= 1
+    (<Memory>MEMORIES[c.index]).hold_blocks(c)
+    return c
+
+
+cdef int note_words(const void* words, int64_t n) except -1:
+    """Addresses that captured work is given, among other numbers."""
+    cdef int64_t i
+    cdef set known = (<Captured>captures[threading.get_ident()]).words
+    for i in range(n):
+        known.add((<const uint64_t*>words)[i])
+    return 0
+
+
+def set_owner(int index, int64_t owner):
+    """Let this thread allocate from the memory of ``owner`` on a device; gives the owner before."""
+    before = current_owners[index]
+    current_owners[index] = owner
+    return before
+
+
 # ---- memory ----------------------------------------------------------------------------------------------------------
 # Blocks are cut from segments, which the driver gives. A free block is in a bin of its pool, by size; a pool belongs to
-# a stream, so memory that is given back can be used again at once: the stream orders the work.
+# a stream, so memory that is given back can be used again at once: the stream orders the work. The memory of a graph has
+# pools of its own: its launches use it again.
 
 cdef enum:
     ROUND = 512                # bytes: sizes are multiples of it
@@ -194,6 +296,7 @@ cdef struct Block:
 
 cdef struct Pool:
     void* stream
+    int64_t owner              # 0: of everybody
     bint small
     Block* bins[NBINS]
     Pool* next
@@ -222,6 +325,10 @@ cdef class Memory:
     cdef dict blocks                   # the addresses of Block, by that of the memory
     cdef dict users                    # streams that use a block beside its own, by its address
     cdef list waiting                  # (events, address) of blocks that were given back and are in use
+    cdef list deferred                 # (streams, address) of those that were given back in a capture
+    cdef dict held                     # how many graphs read a block, by its address
+    cdef dict limbo                    # blocks that were given back and are held: addresses of Block, by theirs
+    cdef dict holders                  # how many graphs and pools have the memory of an owner
     cdef int64_t stats[NSTATS][3][4]   # all, small, large: current, peak, allocated, freed
     cdef readonly int64_t retries, failures, device_allocations, device_releases, synchronisations
     cdef public int64_t limit          # bytes that may be reserved; -1: no limit
@@ -230,7 +337,8 @@ cdef class Memory:
 
     def __cinit__(self, int index):
         self.index, self.limit = index, -1
-        self.blocks, self.users, self.waiting = {}, {}, []
+        self.blocks, self.users, self.waiting, self.deferred, self.holders = {}, {}, [], [], {}
+        self.held, self.limbo = {}, {}
 
     cdef void count(self, int what, bint small, int64_t by) noexcept:
         cdef int64_t* s
@@ -251,6 +359,10 @@ cdef class Memory:
     cdef void count_active(self, Block* b, int sign) noexcept:
         self.count(ACTIVE, b.pool.small, sign)
         self.count(ACTIVE_BYTES, b.pool.small, sign * b.size)
+
+    cdef inline bint is_alone(self, int64_t owner) noexcept:
+        """Whether each block is a segment."""
+        return self.plain and owner == 0
 
     cdef void put(self, Block* b) noexcept:
         """Put a free block into its bin."""
@@ -275,16 +387,16 @@ cdef class Memory:
             self.count(INACTIVE, b.pool.small, -1)
             self.count(INACTIVE_BYTES, b.pool.small, -b.size)
 
-    cdef Pool* pool_of(self, void* stream, bint small) except NULL:
+    cdef Pool* pool_of(self, void* stream, bint small, int64_t owner) except NULL:
         cdef Pool* pool = self.pools
         while pool != NULL:
-            if pool.stream == stream and pool.small == small:
+            if pool.stream == stream and pool.small == small and pool.owner == owner:
                 return pool
             pool = pool.next
         pool = <Pool*>calloc(1, sizeof(Pool))
         if pool == NULL:
             raise MemoryError
-        pool.stream, pool.small, pool.next = stream, small, self.pools
+        pool.stream, pool.small, pool.owner, pool.next = stream, small, owner, self.pools
         self.pools = pool
         return pool
 
@@ -307,9 +419,9 @@ cdef class Memory:
         """A block of new memory; NULL: there is none."""
         cdef int64_t nbytes = size
         cdef uint64_t address = 0
-        cdef int result
+        cdef int result, mode
         cdef Block* b
-        if not self.plain:
+        if not self.is_alone(pool.owner):
             if pool.small:
                 nbytes = SMALL_SEGMENT
             elif size < LARGE:
@@ -318,7 +430,9 @@ cdef class Memory:
                 nbytes = (size + ROUND_LARGE - 1) // ROUND_LARGE * ROUND_LARGE
         if self.limit >= 0 and self.stats[RESERVED][0][0] + nbytes > self.limit:
             return NULL
+        mode = exchange(2)  # RELAXED
         result = driver.allocate(&address, <size_t>nbytes)
+        exchange(mode)
         if result == 2:  # CUDA_ERROR_OUT_OF_MEMORY
             return NULL
         if result:
@@ -333,26 +447,27 @@ cdef class Memory:
         return b
 
     cdef void* allocate(self, int64_t nbytes, void* stream) except? NULL:
-        cdef int64_t size = nbytes if self.plain else max((nbytes + ROUND - 1) // ROUND * ROUND, <int64_t>ROUND)
-        cdef Pool* pool = self.pool_of(stream, size <= SMALL)
+        cdef bint alone = self.is_alone(current_owners[self.index])
+        cdef int64_t size = nbytes if alone else max((nbytes + ROUND - 1) // ROUND * ROUND, <int64_t>ROUND)
+        cdef Pool* pool = self.pool_of(stream, size <= SMALL, current_owners[self.index])
         cdef Block* b
         cdef Block* rest
         enter(self.index)
-        if self.waiting:
+        if self.waiting and not capturing:
             self.collect(False)
-        b = NULL if self.plain else self.find(pool, size)
+        b = NULL if alone else self.find(pool, size)
         if b != NULL:
             self.take(b)
         else:
             b = self.segment(pool, max(size, <int64_t>1))
-            if b == NULL:
+            if b == NULL and not capturing:
                 self.retries += 1
                 self.empty()
                 b = self.segment(pool, max(size, <int64_t>1))
             if b == NULL:
                 self.failures += 1
                 raise OutOfMemoryError(EXPLAIN(self, nbytes))
-        if not self.plain and b.size - size >= (ROUND if pool.small else SMALL + 1):
+        if not alone and b.size - size >= (ROUND if pool.small else SMALL + 1):
             rest = <Block*>calloc(1, sizeof(Block))
             if rest == NULL:
                 raise MemoryError
@@ -371,6 +486,12 @@ cdef class Memory:
     cdef int release(self, void* data) except -1:
         cdef Block* b = <Block*><uintptr_t>self.blocks.pop(<uintptr_t>data)
         self.count_block(b, -1)
+        if self.held and <uintptr_t>data in self.held:
+            self.limbo[<uintptr_t>data] = <uintptr_t>b
+            return 0
+        if capturing and (b.pool.owner != current_owners[self.index] or <uintptr_t>data in self.users):
+            self.deferred.append((self.users.pop(<uintptr_t>data, ()), <uintptr_t>b))
+            return 0
         if self.users:
             streams = self.users.pop(<uintptr_t>data, None)
             if streams:
@@ -382,7 +503,7 @@ cdef class Memory:
         """A block is free: join it with its free neighbours."""
         cdef Block* other
         self.count_active(b, -1)
-        if self.plain:
+        if self.is_alone(b.pool.owner):
             return self.end_segment(b)
         b.used = False
         other = b.before
@@ -407,7 +528,7 @@ cdef class Memory:
         """Give the segment that a block is all of back to the driver."""
         cdef int result
         enter(self.index)
-        if self.plain:
+        if self.is_alone(b.pool.owner):
             driver.wait_stream(b.pool.stream)
         result = driver.release(b.address)
         self.device_releases += 1
@@ -432,8 +553,58 @@ cdef class Memory:
                 self.give_back(<Block*><uintptr_t>at)
         self.waiting = left
 
+    cdef int hold_blocks(self, Captured c) except -1:
+        """A capture has ended: hold the blocks that it reads, and give back the others that were deferred."""
+        cdef Block* b
+        ends = {}
+        for value in (*self.blocks.values(), *[at for _, at in self.deferred]):
+            b = <Block*><uintptr_t>value
+            if b.pool.owner != c.owner:
+                ends[b.address] = b.address + <uint64_t>b.size
+        starts = sorted(ends)
+        tables = {address for address, _, _ in c.tables}
+        for word in c.words:
+            k = bisect.bisect_right(starts, word) - 1
+            if k >= 0 and word < ends[starts[k]] and starts[k] not in tables:
+                c.held.append(starts[k])
+        c.held[:] = set(c.held)
+        for address in c.held:
+            self.held[address] = self.held.get(address, 0) + 1
+        deferred, self.deferred = self.deferred, []
+        for streams, at in deferred:
+            b = <Block*><uintptr_t>at
+            if b.address in self.held:
+                self.limbo[b.address] = at
+            elif streams:
+                self.waiting.append(([self.events.record(self.index, s) for s in streams], at))
+            else:
+                self.give_back(b)
+        return 0
+
+    def let_go(self, list addresses):
+        """A graph is gone that read these blocks; its work, and all other, has ended."""
+        for address in addresses:
+            self.held[address] -= 1
+            if not self.held[address]:
+                del self.held[address]
+                if address in self.limbo:
+                    self.users.pop(address, None)
+                    self.give_back(<Block*><uintptr_t>self.limbo.pop(address))
+
+    def hold(self, int64_t owner, int by):
+        """Keep the memory of an owner (1), or do so no longer (-1)."""
+        count = self.holders.get(owner, 0) + by
+        if count:
+            self.holders[owner] = count
+        else:
+            self.holders.pop(owner, None)
+
+    def holds_for(self, int64_t owner):
+        """How many graphs and pools have the memory of an owner."""
+        return self.holders.get(owner, 0)
+
     def empty(self):
-        """Give all segments that nothing is in back to the driver."""
+        """Give all segments that nothing is in back to the driver, but for those of graphs."""
         cdef Pool* pool
         cdef Block* b
         cdef Block* following
@@ -443,7 +614,7 @@ cdef class Memory:
             self.collect(True)
         pool = self.pools
         while pool != NULL:
-            for at in range(NBINS):
+            for at in range(0 if pool.owner in self.holders else NBINS):
                 b = pool.bins[at]
                 while b != NULL:
                     following = b.next
@@ -489,7 +660,7 @@ cdef class Memory:
         self.retries = self.failures = 0
 
     def snapshot(self):
-        """The segments and their blocks: ``[(stream, is small, [(address, size, requested, is used)])]``."""
+        """The segments and their blocks: ``[(stream, owner, is small, [(address, size, requested, is used)])]``."""
         cdef Block* b
         cdef Pool* pool = self.pools
         cdef int at
@@ -510,9 +681,9 @@ cdef class Memory:
         segments = []
         for _, value in sorted(firsts.items()):
             b = <Block*><uintptr_t>value
-            segment = (<uintptr_t>b.pool.stream, bool(b.pool.small), [])
+            segment = (<uintptr_t>b.pool.stream, b.pool.owner, bool(b.pool.small), [])
             while b != NULL:
-                segment[2].append((b.address, b.size, b.requested, bool(b.used)))
+                segment[3].append((b.address, b.size, b.requested, bool(b.used)))
                 b = b.after
             segments.append(segment)
         return segments
@@ -653,6 +824,8 @@ cdef int launch_kernel(int index, Kernel* k, char** ptr, int nptr, const int64_t
     memcpy(words, ptr, nptr * sizeof(char*))
     memcpy(words + nptr, arg, narg * sizeof(int64_t))
     memset(words + nptr + narg, 0, ROUND_WORDS * 8)
+    if capturing:
+        note_words(words, nptr + narg)
     return start(index, function, words, 0, total, k.threads, 0, 0)
 
 
@@ -666,6 +839,8 @@ def launch_entry(int index, uintptr_t function, tuple values, int64_t first, int
     memset(words, 0, sizeof(words))
     for i in range(len(values)):
         words[i] = <uint64_t>(values[i] & 0xFFFFFFFFFFFFFFFF)
+    if capturing:
+        note_words(words, len(values))
     enter(index)
     start(index, <void*>function, words, first, total, 1, slots, size)
 
@@ -709,7 +884,7 @@ cdef void launch_row(int number, kernel_t kernel, char** ptr, int nptr, const in
             launch_kernel(number - FIRST, <Kernel*>kernel, ptr, nptr, arg, narg, total)
         else:
             launch_hosted(number, kernel, ptr, nptr, arg, narg, total)
-        if BLOCKING:
+        if BLOCKING and not capturing:
             synchronise_row(number)
     except BaseException as error:
         fail(error)
@@ -724,6 +899,13 @@ cdef void copy_row(int number, void* to, const void* source, int64_t nbytes, Way
         return
     try:
         enter(index)
+        if capturing:
+            if way == FROM_TABLE:
+                source, way = (<Captured>captures[threading.get_ident()]).table(source, nbytes), WITHIN
+            elif way != WITHIN and not (waits_not and is_pinned(<uintptr_t>(to if way == TO_HOST else source))):
+                raise RuntimeError(NO_COPY.format("to" if way == TO_HOST else "from"))
+            note_words(&to, 1)
+            note_words(&source, 1)
         if way == WITHIN:
             if <const char*>to < <const char*>source + nbytes and <const char*>source < <const char*>to + nbytes:
                 between = (<Memory>MEMORIES[index]).allocate(nbytes, stream)
@@ -733,7 +915,7 @@ cdef void copy_row(int number, void* to, const void* source, int64_t nbytes, Way
                 (<Memory>MEMORIES[index]).release(between)
             else:
                 result = driver.within(<uint64_t>to, <uint64_t>source, <size_t>nbytes, stream)
-        elif way == FROM_HOST:
+        elif way != TO_HOST:
             # From pageable memory the driver has read all when it returns; pinned memory it reads later.
             ends = is_pinned(<uintptr_t>source)
             result = driver.to_device(<uint64_t>to, source, <size_t>nbytes, stream)
@@ -749,6 +931,21 @@ cdef void copy_row(int number, void* to, const void* source, int64_t nbytes, Way
         fail(error)
 
 
+NO_COPY = (
+    "a copy {} the CPU cannot be captured into a CUDA graph, as it is waited for. Copy before or after the capture, or from "
+    "or to pinned memory with non_blocking=True. item(), printing, `if`, ops whose result has a size that depends on values "
+    "and ops that run at the CPU make such copies, too")
+
+
+def send_bytes(int index, uintptr_t to, content):
+    """Copy bytes to a device, after its current stream's work; they may change when this returns."""
+    cdef const unsigned char[::1] view = content
+    enter(index)
+    cdef int result = driver.to_device(to, &view[0], len(view), current_streams[index])
+    if result:
+        raise ERROR(result, "cuMemcpyHtoD")
+
+
 cdef void fill_row(int number, void* to, int value, int64_t nbytes) noexcept:
     global launched
     cdef int result
@@ -756,6 +953,8 @@ cdef void fill_row(int number, void* to, int value, int64_t nbytes) noexcept:
         return
     try:
         enter(number - FIRST)
+        if capturing:
+            note_words(&to, 1)
         result = driver.fill(<uint64_t>to, <unsigned char>value, <size_t>nbytes, current_streams[number - FIRST])
         if result:
             raise ERROR(result, "cuMemset")

@@ -6,13 +6,16 @@ Memory that a tensor leaves is kept, for the stream on which it was allocated, a
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import itertools
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from . import _contract, _driver, _native
 from ._lacking import refused, refused_class
 from ._native import MEMORIES, STATISTICS
-from .devices import index_of
+from .devices import index_of, need
 from .devices import list_gpu_processes as list_gpu_processes
 
 __all__ = [
@@ -27,12 +30,14 @@ __all__ = [
     "reset_peak_host_memory_stats", "reset_peak_memory_stats", "set_per_process_memory_fraction", "use_mem_pool",
 ]  # fmt: skip
 
-CUDAPluggableAllocator, MemPool = (refused_class(__name__, name) for name in ("CUDAPluggableAllocator", "MemPool"))
+CUDAPluggableAllocator = refused_class(__name__, "CUDAPluggableAllocator")
 
-caching_allocator_disabled, caching_allocator_enable, change_current_allocator, use_mem_pool = (
+caching_allocator_disabled, caching_allocator_enable, change_current_allocator = (
     refused(__name__, name)
-    for name in ("caching_allocator_disabled", "caching_allocator_enable", "change_current_allocator", "use_mem_pool")
+    for name in ("caching_allocator_disabled", "caching_allocator_enable", "change_current_allocator")
 )
+
+owners = itertools.count(1)  # of memory of its own
 
 _POOLS = ("all", "small_pool", "large_pool")
 _WHEN = ("current", "peak", "allocated", "freed")
@@ -255,7 +260,9 @@ def memory_snapshot(mempool_id: Any = None) -> list[dict[str, Any]]:
     """The allocator's segments on all devices, and their blocks."""
     made = []
     for memory in MEMORIES:
-        for stream, small, blocks in memory.snapshot():
+        for stream, owner, small, blocks in memory.snapshot():
+            if mempool_id is not None and tuple(mempool_id) != (0, owner):
+                continue
             inside = [
                 {"address": address, "size": size, "requested_size": requested if used else 0,
                  "state": "active_allocated" if used else "inactive", "frames": []}
@@ -266,10 +273,58 @@ def memory_snapshot(mempool_id: Any = None) -> list[dict[str, Any]]:
                 "device": memory.index, "address": inside[0]["address"], "total_size": sum(b["size"] for b in inside),
                 "allocated_size": used_bytes, "active_size": used_bytes,
                 "requested_size": sum(b["requested_size"] for b in inside), "stream": stream,
-                "segment_type": "small" if small else "large", "segment_pool_id": (0, 0), "is_expandable": False,
+                "segment_type": "small" if small else "large", "segment_pool_id": (0, owner), "is_expandable": False,
                 "frames": [], "blocks": inside,
             })  # fmt: skip
     return made
+
+
+class MemPool:
+    """Memory of its own on the current GPU, for what is allocated within :func:`use_mem_pool`.
+
+    It goes back to the driver when the pool and the tensors in it are gone and :func:`empty_cache` is called.
+
+    Args:
+        allocator: None; others are not there yet.
+        use_on_oom, no_split: False; not there yet.
+    """
+
+    def __init__(self, allocator: Any = None, use_on_oom: bool = False, no_split: bool = False) -> None:
+        need("MemPool")
+        if allocator is not None or use_on_oom or no_split:
+            raise NotImplementedError("cuda.MemPool: options are not there yet")
+        self._index = index_of(None)
+        self.id = 0, next(owners)
+        MEMORIES[self._index].hold(self.id[1], 1)
+        weakref.finalize(self, MEMORIES[self._index].hold, self.id[1], -1).atexit = False
+
+    allocator = None
+
+    def use_count(self) -> int:
+        """How many pools and graphs have this memory."""
+        return MEMORIES[self._index].holds_for(self.id[1])
+
+    def snapshot(self) -> list[dict[str, Any]]:
+        """Its segments, as :func:`memory_snapshot` has them."""
+        return memory_snapshot(self.id)
+
+
+@contextmanager
+def use_mem_pool(pool: MemPool, device: Any = None) -> Iterator[None]:
+    """Within the block, this thread allocates on a GPU from a pool.
+
+    Args:
+        pool: of that GPU.
+        device: a device, its index, or None for the pool's.
+    """
+    index = pool._index if device is None else index_of(device)
+    if index != pool._index:
+        raise RuntimeError(f"cuda.use_mem_pool: the pool is of cuda:{pool._index}, got cuda:{index}")
+    before = _native.set_owner(index, pool.id[1])
+    try:
+        yield
+    finally:
+        _native.set_owner(index, before)
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:

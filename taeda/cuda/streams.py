@@ -84,8 +84,12 @@ class Stream:
         return event
 
     def is_capturing(self) -> bool:
-        """Whether its work is captured into a graph: False, as there are no graphs yet."""
-        return False
+        """Whether its work is captured into a graph."""
+        _native.enter_context(self._index)
+        status = ctypes.c_int()
+        if self.cuda_stream:
+            call("cuStreamIsCapturing", self.cuda_stream, ctypes.byref(status))
+        return status.value == 1
 
     @property
     def _as_parameter_(self) -> ctypes.c_void_p:

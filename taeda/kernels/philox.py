@@ -13,7 +13,7 @@ import math
 from . import random
 from . import scalar as s
 from .build import kernel
-from .ir import F32, F64, I64, TYPES, U32, U64, Function, Type, Value
+from .ir import F32, F64, I64, PTR, TYPES, U32, U64, Function, Type, Value
 from .random import _sine_cosine, _stored, _unit32, _unit64, _wide
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -41,10 +41,20 @@ def _block(f: Function, index: Value, call: Value, seed: Value) -> list[Value]:
 
 
 class _Words:
-    """What draws the words of elements; ``arg[2]`` is the seed and ``arg[3]`` the number of the call."""
+    """What draws the words of elements; ``arg[2]`` is the seed and ``arg[3]`` the number of the call.
+
+    A graph that runs again draws other numbers: if ``arg[3]`` is negative, ``arg[2]`` is the address of the seed and of
+    the first call's number, and the lower bits of ``arg[3]`` count from there.
+    """
 
     def __init__(self, f: Function):
-        self.f, self.seed, self.call = f, f.size(2), f.size(3)
+        self.f = f
+        with f.while_([f.size(2), f.size(3)]) as L:  # once
+            seed, call = L.carry
+            L.test(call < 0)
+            state = f.emit(f"inttoptr {seed.typed} to ptr", PTR)
+            L.carry = f.load(state, I64), f.load(f.offset(state, 8), I64) + (call & ((1 << 63) - 1))
+        self.seed, self.call = L.carry
 
     def block(self, index: Value) -> list[Value]:
         return _block(self.f, index, self.call, self.seed)

@@ -26,7 +26,7 @@ from ..ops import extrema, indexing
 from ..ops.creation import zeros_like
 from ..ops.exchange import tensor
 from ..ops.views import view_as_complex, view_as_real
-from .optimizer import Optimizer
+from .optimizer import Optimizer, refuse_capture
 
 _REAL = {"complex64": "float32", "complex128": "float64"}
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -200,6 +200,8 @@ class ElementwiseOptimizer(Optimizer):
                     continue
                 state = self.state[p] if self._counters or self._states(flags) else {}
                 own = flags
+                if any(name not in state for name in (*self._counters, *self._states(flags))):
+                    refuse_capture(type(self).__name__)
                 if not state and (self._counters or self._states(flags)):
                     self._init_state(group, p, state)
                 if any(name not in state for name in self._states(flags)):
@@ -257,6 +259,7 @@ class ElementwiseOptimizer(Optimizer):
 
     def _counted(self, group: dict, state: dict) -> tuple:
         """The rule's scalars of this step, which is counted."""
+        refuse_capture(type(self).__name__)
         return _counted(type(self), group, [state[name] for name in self._counters])
 
     def _kernel(self, flags: tuple, dtype: str) -> int:

@@ -10,7 +10,7 @@ from ..autograd import no_grad
 from ..ops.creation import zeros_like
 from ..types import finfo
 from ._elementwise import new_counter
-from .optimizer import Optimizer, at_least_zero, options, to_scalar
+from .optimizer import Optimizer, at_least_zero, options, refuse_capture, to_scalar
 
 __all__ = ["Adafactor"]
 
@@ -87,6 +87,7 @@ class Adafactor(Optimizer):
 
     def step(self, closure: Any = None) -> Any:
         """Update every parameter that has a gradient."""
+        refuse_capture("Adafactor")
         loss = self._loss(closure)
         with no_grad():
             for group in self.param_groups:

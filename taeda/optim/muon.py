@@ -10,7 +10,7 @@ from .._typed import Tensor
 from ..autograd import no_grad
 from ..ops.creation import zeros_like
 from ..ops.matmul import addmm
-from .optimizer import Optimizer, options, to_scalar
+from .optimizer import Optimizer, options, refuse_capture, to_scalar
 
 __all__ = ["Muon"]
 
@@ -88,6 +88,7 @@ class Muon(Optimizer):
 
     def step(self, closure: Any = None) -> Any:
         """Update every parameter that has a gradient."""
+        refuse_capture("Muon")
         loss = self._loss(closure)
         with no_grad():
             for group in self.param_groups:

@@ -11,6 +11,7 @@ from inspect import ismethod
 from itertools import chain
 from typing import Any
 
+from taeda._core.callbacks import callbacks
 from taeda._core.nearest import ChecksKeywords
 from taeda._core.optim import drop_grads
 
@@ -401,6 +402,15 @@ class Optimizer(ChecksKeywords):
             return None
         with enable_grad():
             return closure()
+
+
+def refuse_capture(name: str) -> None:
+    """Refuse what a CUDA graph would repeat with the numbers of its capture."""
+    if callbacks.captures is not None and callbacks.captures():
+        raise RuntimeError(
+            f"{name}: this step cannot be captured into a CUDA graph, which would repeat it with the numbers of now. "
+            "Take a step before the capture, so that the state exists. Gradients need the dtype of their parameters"
+        )
 
 
 def _cast(param: Tensor, value: Any, key: Any, special: bool) -> Any:

@@ -20,6 +20,11 @@ def test_names_memory_copies_and_streams():
     assert re.search(rf"^\.{{15,}}{skipped}\.* +\[100%\]$", out, re.MULTILINE), out  # none failed, no other was skipped
 
 
+def test_graphs():
+    out = emulated("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests/cuda/graphs.py"))
+    assert re.search(r"^\.{30,} +\[100%\]$", out, re.MULTILINE), out
+
+
 @pytest.mark.timeout(600)
 def test_counters_of_the_schedules(tmp_path):
     """Sectors, bytes and conflicts of banks; NVIDIA's assembler takes each kernel and spills nothing."""

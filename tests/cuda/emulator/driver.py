@@ -17,7 +17,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import ptx
+from . import capture, ptx
+from .capture import Capturing, Failed, Node
+from .capture import put as _put
 from .counters import Counters, Trace
 from .faults import describe
 from .memory import CONSTANT, FREED, FRESH, NONE, WRITTEN, Memory
@@ -34,7 +36,7 @@ ERRORS = {
     704: "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", 705: "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED",
     712: "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", 713: "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
     716: "CUDA_ERROR_MISALIGNED_ADDRESS", 718: "CUDA_ERROR_INVALID_PC", 719: "CUDA_ERROR_LAUNCH_FAILED",
-    801: "CUDA_ERROR_NOT_SUPPORTED", 999: "CUDA_ERROR_UNKNOWN",
+    801: "CUDA_ERROR_NOT_SUPPORTED", 999: "CUDA_ERROR_UNKNOWN", **capture.ERRORS,
 }  # fmt: skip
 _TEXTS = {0: b"no error", 700: b"an illegal memory access was encountered", 716: b"misaligned address",
           719: b"unspecified launch failure", 2: b"out of memory", 1: b"invalid argument"}  # fmt: skip
@@ -69,28 +71,15 @@ SIGNATURES: dict[str, tuple] = {
     "cuLaunchKernel": (P, U, U, U, U, U, U, U, P, P, P), "cuLaunchHostFunc": (P, P, P),
     "cuStreamCreate": (P, U), "cuStreamCreateWithPriority": (P, U, I), "cuStreamDestroy_v2": (P,),
     "cuStreamSynchronize": (P,), "cuStreamQuery": (P,), "cuStreamWaitEvent": (P, P, U), "cuStreamGetPriority": (P, P),
-    "cuStreamGetFlags": (P, P), "cuStreamIsCapturing": (P, P), "cuStreamGetCtx": (P, P),
+    "cuStreamGetFlags": (P, P), "cuStreamGetCtx": (P, P),
     "cuEventCreate": (P, U), "cuEventRecord": (P, P), "cuEventRecordWithFlags": (P, P, U), "cuEventQuery": (P,),
     "cuEventSynchronize": (P,), "cuEventElapsedTime": (P, P, P), "cuEventElapsedTime_v2": (P, P, P),
     "cuEventDestroy_v2": (P,), "cuPointerGetAttribute": (P, I, P),
     "cuGetErrorName": (I, P), "cuGetErrorString": (I, P), "cuGetProcAddress_v2": (P, P, I, P, P),
+    **capture.SIGNATURES,
 }  # fmt: skip
 
 HOT = 3_000_000  # after so many instructions of its threads a kernel is compiled with optimisation
-
-
-class Failed(Exception):
-    """A driver function gives an error."""
-
-    def __init__(self, name: str):
-        super().__init__(name)
-        self.number = _NUMBER[name]
-
-
-def _put(pointer: int, value: int, kind=ctypes.c_uint64) -> None:
-    if not pointer:
-        raise Failed("INVALID_VALUE")
-    kind.from_address(pointer).value = value
 
 
 class Missing(Exception):
@@ -275,7 +264,7 @@ class Event:
         self.record: Operation | None = None
 
 
-class Driver:
+class Driver(Capturing):
     """The emulated driver: ``functions`` are its C addresses by name."""
 
     version = 13000
@@ -311,6 +300,7 @@ class Driver:
         self.level = "fast"
         self.whim: random.Random | None = None
         self.clock: dict[Stream, int] = {}  # what the host has waited for
+        self.begin_captures()
         self.recent: list[tuple[int, int, Operation]] = []  # work that it has not, with its epochs
         self.present: Operation | None = None
         self.check(self.level)
@@ -330,7 +320,7 @@ class Driver:
         for thing in self.handles.values():
             if isinstance(thing, Kernel):
                 thing.set(LAUNCH=0)
-        self.native["AT_ONCE"] = order is None and level == "fast"
+        self.changed()
         memory = self.memory
         if level == "count":
             self.trace = Trace()
@@ -379,7 +369,7 @@ class Driver:
                     method(*given)
                     return 0
             except Failed as error:
-                return error.number
+                return _NUMBER[error.name]
             except BaseException:
                 self.note(f"{name}: {traceback.format_exc()}")
                 return 999
@@ -428,8 +418,11 @@ class Driver:
 
     # ---- the order of work -------------------------------------------------------------------------------------------
 
-    def queue(self, stream: Stream, do: Callable | None) -> Operation:
+    def queue(self, stream: Stream, do: Callable | None) -> Operation | Node:
         """``do`` comes after what its stream holds, what that waits for, and by the rules of the default stream."""
+        node = self.captured(stream, do)
+        if node is not None:
+            return node
         context = stream.context
         default = self.default[context]
         after = [x for x in stream.waits if not x.done]  # those done count for the clock alone
@@ -490,6 +483,7 @@ class Driver:
 
     def finish_stream(self, stream: Stream) -> None:
         """The host waits for a stream; for the default one, for all that it waits for."""
+        self.asks(stream)
         default, waited = stream is self.default[stream.context], []
         for s in (stream, *(s for s in self.streams[stream.context] if default and s.blocking)):
             if s.queue:
@@ -526,6 +520,7 @@ class Driver:
         self.knows(*(s.clock for s in self.streams[context]))
 
     def finish_context(self, context: Context) -> None:
+        self.waits_for(context)
         self.finish_all(context)
         self.healthy(context)
 
@@ -663,6 +658,7 @@ class Driver:
         _put(total, arena.limit)
 
     def cuMemAlloc(self, to, nbytes):
+        self.unsafe()
         context = self.context()
         if not nbytes:
             raise Failed("INVALID_VALUE")
@@ -672,6 +668,7 @@ class Driver:
         _put(to, a.address)
 
     def cuMemFree(self, address):
+        self.unsafe()
         context = self.context()
         if not address:
             return
@@ -713,6 +710,7 @@ class Driver:
             _put(size, a.size)
 
     def cuMemHostAlloc(self, to, nbytes, flags):
+        self.unsafe()
         self.context()
         a = self.memory.pinned.allocate(nbytes, what="pinned memory", state=WRITTEN)
         if a is None:
@@ -723,6 +721,7 @@ class Driver:
         self.cuMemHostAlloc(to, nbytes, 0)
 
     def cuMemFreeHost(self, address):
+        self.unsafe()
         self.finish_context(self.context())
         if self.memory.pinned.free(address) is None:
             raise Failed("INVALID_VALUE")
@@ -835,7 +834,11 @@ class Driver:
         memory = self.memory
         (to_at, to_kept), (from_at, from_kept) = self.place(to, nbytes), self.place(source, nbytes)
         staged = None
-        if self.whim is not None and not wait and not from_kept and not self.is_pinned(source):
+        pageable = not (to_kept or self.is_pinned(to))
+        if stream in self.captures:
+            if wait or pageable:
+                raise self.captures[stream].fail("STREAM_CAPTURE_UNSUPPORTED")
+        elif self.whim is not None and not wait and not from_kept and not self.is_pinned(source):
             staged = ctypes.create_string_buffer(ctypes.string_at(source, nbytes), nbytes)
             from_at = ctypes.addressof(staged)
 
@@ -849,7 +852,7 @@ class Driver:
                 memory.mark(to_at, nbytes, WRITTEN)
 
         operation = self.queue(stream, self.guarded(stream.context, do))
-        if wait or not (to_kept or self.is_pinned(to)):
+        if wait or pageable:
             self.finish(operation)
             self.knows(operation.clock)
             self.healthy(stream.context)
@@ -949,6 +952,7 @@ class Driver:
         self.cuModuleLoadDataEx(to, image, 0, 0, 0)
 
     def cuModuleLoadDataEx(self, to, image, count, options, values):
+        self.unsafe()
         context = self.context()
         text = ctypes.string_at(image)
         if text[:4] == b"\x7fELF" or text[:4] == b"\x50\xed\x55\xba":
@@ -1114,6 +1118,11 @@ class Driver:
 
     # ---- streams and events ------------------------------------------------------------------------------------------
 
+    def new_stream(self, context: Context, blocking: bool = False, priority: int = 0) -> Stream:
+        stream = Stream(context, blocking, priority)
+        self.streams[context].append(stream)
+        return stream
+
     def cuStreamCreate(self, to, flags):
         self.cuStreamCreateWithPriority(to, flags, 0)
 
@@ -1121,8 +1130,7 @@ class Driver:
         context = self.context()
         if flags not in (0, 1):
             raise Failed("INVALID_VALUE")
-        stream = Stream(context, not flags & 1, priority)
-        self.streams[context].append(stream)
+        stream = self.new_stream(context, not flags & 1, priority)
         handle = self.native.new_stream(context.words_at)
         if handle:
             self.handles[handle] = stream
@@ -1143,6 +1151,7 @@ class Driver:
 
     def cuStreamQuery(self, handle):
         stream = self.stream(handle)
+        self.asks(stream)
         if stream.queue:
             self.drift(stream.context)
         self.healthy(stream.context)
@@ -1152,7 +1161,7 @@ class Driver:
 
     def cuStreamWaitEvent(self, handle, event, flags):
         stream, event = self.stream(handle), self.take(event, Event)
-        if event.record is not None:
+        if event.record is not None and not self.wait_captured(stream, event.record):
             stream.waits.append(event.record)
 
     def cuStreamGetPriority(self, handle, to):
@@ -1160,10 +1169,6 @@ class Driver:
 
     def cuStreamGetFlags(self, handle, to):
         _put(to, 0 if self.stream(handle).blocking else 1, U)
-
-    def cuStreamIsCapturing(self, handle, to):
-        self.stream(handle)
-        _put(to, 0, I)
 
     def cuStreamGetCtx(self, handle, to):
         context = self.stream(handle).context
@@ -1183,6 +1188,7 @@ class Driver:
 
     def cuEventQuery(self, handle):
         event = self.take(handle, Event)
+        self.asks_event(event.record)
         if event.record is not None and not event.record.done:
             self.drift(event.context)
         self.healthy(event.context)
@@ -1193,6 +1199,7 @@ class Driver:
 
     def cuEventSynchronize(self, handle):
         event = self.take(handle, Event)
+        self.asks_event(event.record)
         self.finish(event.record)
         if event.record is not None:
             self.knows(event.record.clock)
@@ -1202,6 +1209,7 @@ class Driver:
         a, b = self.take(begin, Event), self.take(end, Event)
         if a.record is None or b.record is None or not (a.timed and b.timed):
             raise Failed("INVALID_HANDLE")
+        self.asks_event(a.record), self.asks_event(b.record)
         if not (a.record.done and b.record.done):
             raise Failed("NOT_READY")
         _put(to, 1000 * (b.record.time - a.record.time), ctypes.c_float)
