@@ -45,9 +45,7 @@ def _steps(name, n, shape, w_shape, stride, padding, dilation):
         padding = tuple(d * (k - 1) // 2 if same else 0 for d, k in zip(dilation, w_shape[2:], strict=True))
     padding = _tuple(padding, n, name, "padding")
     return (
-        (stride, padding, dilation)
-        if shape is None
-        else _small_steps(name, shape[-n:], w_shape[2:], stride, padding, dilation)
+        (stride, padding, dilation) if shape is None else _small_steps(name, shape, w_shape, stride, padding, dilation)
     )
 
 
@@ -102,21 +100,22 @@ def _geometry(name, n, x_shape, w_shape, bias, stride, padding, dilation, groups
             f"{name}: Calculated padded input size per channel: ({padded}). Kernel size: ({spread}). Kernel size can't "
             f"be greater than actual input size"
         )
-    return size, *_small_steps(name, size, kernel, stride, padding, dilation)
+    return size, *_small_steps(name, size, w_shape, stride, padding, dilation)
 
 
-def _small_steps(name, size, kernel, stride, padding, dilation):
-    """Stride, padding and dilation in numbers that kernels can add and multiply.
+def _small_steps(name, shape, w_shape, stride, padding, dilation):
+    """Stride, padding and dilation in numbers that kernels can add and multiply. ``shape`` ends with the windows.
 
-    Where there is one window, or one tap, the distance to the next is of no interest.
+    Where there is one window, or one tap, the distance to the next may be too large: it is of no interest.
     """
-    stride = tuple(1 if o == 1 else s for o, s in zip(size, stride, strict=True))
-    dilation = tuple(1 if k == 1 else d for k, d in zip(kernel, dilation, strict=True))
     if max(*stride, *padding, *dilation) > 0x7FFFFFFF:
-        raise RuntimeError(
-            f"{name}: expected stride, padding and dilation of less than 2**31, got stride={stride}, "
-            f"padding={padding}, dilation={dilation}"
-        )
+        stride = tuple(1 if o == 1 else s for o, s in zip(shape[-len(stride) :], stride, strict=True))
+        dilation = tuple(1 if k == 1 else d for k, d in zip(w_shape[2:], dilation, strict=True))
+        if max(*stride, *padding, *dilation) > 0x7FFFFFFF:
+            raise RuntimeError(
+                f"{name}: expected stride, padding and dilation of less than 2**31, got stride={stride}, "
+                f"padding={padding}, dilation={dilation}"
+            )
     return stride, padding, dilation
 
 
@@ -386,7 +385,7 @@ def _transposed_geometry(name, n, x_shape, w_shape, bias, stride, padding, outpu
         raise RuntimeError(
             f"{name}: Given input size per channel: {tuple(x_shape[2:])}. Calculated output size: {size} is too small"
         )
-    return size, *_small_steps(name, x_shape[2:], w_shape[2:], stride, padding, dilation)
+    return size, *_small_steps(name, x_shape, w_shape, stride, padding, dilation)
 
 
 def _as_transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):
