@@ -127,6 +127,11 @@ def _overrides(kind: type) -> bool:
     return found is not None and found is not _disabled_torch_function_impl
 
 
+def _is_subclass(kind: type, other: type) -> bool:
+    """Whether ``kind`` derives from ``other``, or from the class of a program that vmap made ``other`` of."""
+    return issubclass(kind, getattr(other, "_alone", other))
+
+
 def _relevant(args: Iterable, found: list, depth: int = 2) -> list:
     """The arguments that override, one per class: subclasses before their bases, else from left to right."""
     for x in args:
@@ -136,7 +141,7 @@ def _relevant(args: Iterable, found: list, depth: int = 2) -> list:
         if isinstance(x, (list, tuple)) and depth and not hasattr(kind, "__torch_function__"):
             _relevant(x, found, depth - 1)
         elif _overrides(kind) and all(type(y) is not kind for y in found):
-            place = next((i for i, y in enumerate(found) if issubclass(kind, type(y))), len(found))
+            place = next((i for i, y in enumerate(found) if _is_subclass(kind, type(y))), len(found))
             found.insert(place, x)
     return found
 
@@ -241,8 +246,17 @@ def _without_innermost() -> Iterator[Any]:
         _core.change_overrides(_MODES, 0)
 
 
+def _says_what_ops_do(x: Any) -> bool:
+    """Whether the class of ``x`` computes, not only watches: a sparse or nested tensor, a ``__torch_dispatch__``."""
+    without_memory = getattr(x, "_without_memory", None) is not None
+    return type(x) in DISPATCHING or (without_memory and not hasattr(x, "_of_class"))
+
+
 def _dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
     """What the core calls for a call that a mode or an argument may override."""
+    if getattr(function, "__name__", None) in _PLAIN and not any(_says_what_ops_do(x) for x in _relevant(args, [])):
+        with DisableTorchFunction():
+            return function(*args, **kwargs)
     operator = trait(function, "operator")
     if operator and _a_mode_asks():
         function = getattr(Tensor, operator)
@@ -344,7 +358,7 @@ def _tensor_torch_function(
 ) -> Any:
     """Run ``func`` and give its results the class ``cls``, where every class concerned is one that ``cls`` derives
     from."""
-    if not all(issubclass(cls, kind) for kind in types):
+    if not all(_is_subclass(cls, kind) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
         result = func(*args, **(kwargs or {}))
@@ -357,8 +371,8 @@ def _convert(result: Any, cls: type) -> Any:
     if cls is Tensor:
         return result
     if isinstance(result, Tensor) and not isinstance(result, cls):
-        if result._without_memory is not None:  # of vmap, sparse, nested: an object of cls could not stand for it
-            return result
+        if result._without_memory is not None and not hasattr(result, "_of_class"):
+            return result  # sparse, nested: an object of cls could not stand for it
         return result.as_subclass(cls)
     if isinstance(result, (tuple, list)) and not isinstance(result, _core.Size):
         items = [_convert(item, cls) for item in result]
@@ -421,12 +435,29 @@ def _wrappers() -> dict[str, Any]:
     for name, value in _own().items():
         if name in _PLAIN or name in operators or isinstance(value, (_core.Method, staticmethod, classmethod)):
             continue
-        if isinstance(value, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
-            made[name] = _attribute(name, value)
-        elif callable(value):
-            made[name] = _method(name, value)
+        if wrapper := _wrapper(name, value):
+            made[name] = wrapper
     made["__iter__"] = _rows
     return made
+
+
+def _wrapper(name: str, value: Any) -> Any:
+    """What asks the class before ``value``, an attribute or a method; None for what is neither."""
+    if isinstance(value, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
+        return _attribute(name, value)
+    return _method(name, value) if callable(value) else None
+
+
+def with_methods_of(cls: type, base: type, **named: Any) -> type:
+    """A class that is both ``cls``, a program's subclass of Tensor, and ``base``, one of taeda's own whose methods
+    stand in for Tensor's. What ``cls`` defines itself comes first."""
+    wrappers = _wrappers()
+    for name, value in vars(base).items():
+        above = next((vars(c)[name] for c in cls.__mro__[: cls.__mro__.index(Tensor)] if name in vars(c)), None)
+        if hasattr(Tensor, name) and name not in _PLAIN and (above is None or above is wrappers.get(name)):
+            named[name] = _wrapper(name, value) or value
+    named.update(__module__=cls.__module__, __qualname__=cls.__qualname__)
+    return type(cls)(cls.__name__, (cls, base), named)
 
 
 def _init_subclass(cls: type, **kwargs: Any) -> None:

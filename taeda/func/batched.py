@@ -13,12 +13,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import _core
-from .._core import Tensor
+from .._core import DISPATCHING, OVERRIDING, Tensor
+from .._core.tensor import as_subclass
 from ..autograd.forward_ad import hidden
 from ..autograd.function import Function
 from ..ops.conjugation import resolve_all
 from ..ops.devices import at, number_of
 from ..ops.joining import stack
+from ..overrides import with_methods_of
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from ._tree import broadcast
 
@@ -77,11 +79,11 @@ class Batched(Tensor):
 
     def _whole(self) -> Tensor:
         """All examples of all vmaps, as they are in memory."""
-        return self.physical._whole() if type(self.physical) is Batched else self.physical
+        return self.physical._whole() if isinstance(self.physical, Batched) else self.physical
 
     def _replace(self, other: Tensor) -> Tensor:
         """Make ``other`` what this tensor is."""
-        if type(other) is not Batched or other._mode is not self._mode:
+        if not isinstance(other, Batched) or other._mode is not self._mode:
             raise RuntimeError(
                 "vmap: a tensor that is not batched cannot be changed in place to one that is; use out-of-place ops"
             )
@@ -100,9 +102,13 @@ class Batched(Tensor):
 
         def inside() -> Tensor:
             made = t.expand(self._mode.size, *t.shape).clone()
-            return self.physical._spread(made) if type(self.physical) is Batched else made
+            return self.physical._spread(made) if isinstance(self.physical, Batched) else made
 
         return self._mode.wrap(self._mode.below(inside))
+
+    def _of_class(self, cls: type) -> Batched:
+        """This tensor as an object of ``cls``, a program's subclass of Tensor: it writes to the same memory."""
+        return self._mode.wrap(self.physical, _batched_class(getattr(cls, "_alone", cls)))
 
     def _hidden(self) -> Batched:
         """With a node that reverse passes do not enter."""
@@ -115,6 +121,30 @@ class Batched(Tensor):
 
     def __deepcopy__(self, memo: dict) -> Batched:
         return self._mode.wrap(self._mode.below(self.physical.detach().clone))
+
+
+def _batched_class(cls: type) -> type:
+    """The class of the batched tensors that are objects of ``cls``; its ``_alone`` is ``cls``."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
+            "class inherits from Tensor."
+        )
+    if issubclass(Batched, cls):
+        return Batched
+    found = vars(cls).get("_batched")
+    if found is None:
+        cls._batched = found = with_methods_of(cls, Batched, _alone=cls)
+    return found
+
+
+def plain(t: Tensor) -> Tensor:
+    """``t`` without the class that a program gave it: the same place in the graph."""
+    if type(t) not in OVERRIDING or type(t) in DISPATCHING:
+        return t
+    if isinstance(t, Batched):
+        return t._of_class(Tensor)
+    return t if t._without_memory is not None else as_subclass(t, Tensor)
 
 
 def _making(name: str) -> Callable:
@@ -194,11 +224,12 @@ class VmapMode:
         self.repeated: dict[tuple, tuple[Tensor, Batched]] = {}
 
     # ---- wrapping
-    def wrap(self, physical: Tensor) -> Batched:
+    def wrap(self, physical: Tensor, cls: type = Batched) -> Batched:
         """A batched tensor over ``physical``, whose first dimension is this batch."""
-        physical = resolve_all(physical)  # what has the sizes of an example only stands for it, and has no values
+        physical = resolve_all(plain(physical))
+        # what has the sizes of an example only stands for it, and has no values
         example = _core.strided_view(physical, physical.shape[1:], physical.stride()[1:])
-        t = Tensor._make_subclass(Batched, example)
+        t = Tensor._make_subclass(cls, example)
         t.physical = physical
         t._mode = self
         self.made.add(t)
@@ -206,7 +237,7 @@ class VmapMode:
 
     def holds(self, x: Any) -> bool:
         """Whether ``x`` is batched here."""
-        return type(x) is Batched and x._mode is self
+        return isinstance(x, Batched) and x._mode is self
 
     def below(self, function: Callable, *args: Any) -> Any:
         """``function(*args)`` with this mode off."""
@@ -248,7 +279,7 @@ class VmapMode:
         return self.run(self, op, args, kwargs)
 
     def item(self, t: Tensor) -> Any:
-        if type(t) is Batched:
+        if isinstance(t, Batched):
             raise RuntimeError(
                 "vmap: It looks like you're calling .item() on a Tensor (or using it in `if`, or as a number). We "
                 "don't support vmap over calling .item() on a Tensor, please try to rewrite what you're doing with "
@@ -334,7 +365,7 @@ class VmapMode:
         self, tensors: list, grads: list, keep: bool, create: bool, inputs: list | None, accumulate: bool
     ) -> list | None:
         if accumulate:
-            if any(type(t) is Batched for t in [*tensors, *grads]):
+            if any(isinstance(t, Batched) for t in [*tensors, *grads]):
                 raise RuntimeError(
                     "backward() called inside vmap: gradients of single examples cannot be added into .grad. Use "
                     "taeda.func.grad inside the function, or call backward() outside."
@@ -362,7 +393,7 @@ def vmap_modes() -> list[VmapMode]:
 
 def is_batched(t: Any, mode: VmapMode) -> bool:
     """Whether ``t`` is batched by ``mode``, at any depth."""
-    while type(t) is Batched:
+    while isinstance(t, Batched):
         if t._mode is mode:
             return True
         t = t.physical
@@ -371,12 +402,12 @@ def is_batched(t: Any, mode: VmapMode) -> bool:
 
 def renewed(t: Any) -> Any:
     """``t`` as it was, if its vmap has ended."""
-    return t._mode.wrap(renewed(t.physical)) if type(t) is Batched else t
+    return t._mode.wrap(renewed(t.physical), type(t)) if isinstance(t, Batched) else t
 
 
 def lower(t: Tensor, mode: VmapMode) -> Tensor:
     """``t`` with the batch of ``mode`` as an ordinary first dimension, repeated where ``t`` is not batched by it."""
-    if type(t) is Batched:
+    if isinstance(t, Batched):
         if t._mode is mode:
             return t.physical
         if is_batched(t, mode):
@@ -388,7 +419,7 @@ def lower(t: Tensor, mode: VmapMode) -> Tensor:
 def raise_(t: Tensor, mode: VmapMode, order: list) -> Tensor:
     """The inverse of :func:`lower`: the first dimension becomes the batch of ``mode``, inside modes later in
     ``order``."""
-    if type(t) is Batched and order.index(t._mode) > order.index(mode):
+    if isinstance(t, Batched) and order.index(t._mode) > order.index(mode):
         inner = t._mode.below(lambda: t.physical.movedim(1, 0))
         return t._mode.wrap(t._mode.below(raise_, inner, mode, order))
     return mode.wrap(t)
@@ -404,10 +435,10 @@ def differentiate(tensors: list, grads: list, keep: bool, create: bool, inputs: 
     older = [m for m in order if isinstance(m, VmapMode) and any(is_batched(t, m) for t in tensors)]
     if not older:
         reached = [
-            x for x in inputs if type(x) is not Batched
+            x for x in inputs if not isinstance(x, Batched)
         ]  # outputs that are not batched do not depend on the others
         made = iter(_core.differentiate(tensors, grads, keep, create, reached, False))
-        return [None if type(x) is Batched else next(made) for x in inputs]
+        return [None if isinstance(x, Batched) else next(made) for x in inputs]
     mode = older[-1]
     if not all(is_batched(x, mode) for x in inputs):
         return _across(mode, tensors, grads, keep, create, inputs)

@@ -19,8 +19,10 @@ from .._core.callbacks import callbacks
 from ..autograd.forward_ad import hidden, under_no_grad
 from ..autograd.modes import enable_grad, forward_mode, no_grad, on_values, passing_tangents
 from ..ops.parts import OfParts
+from ..overrides import DisableTorchFunctionSubclass, handle_torch_function, has_torch_function
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
-from .batched import Batched, as_one, is_batched, vmap_modes
+from .batched import Batched, as_one, is_batched, plain, vmap_modes
+from .modules import functionalize  # noqa: F401 - PyTorch's module has it too
 from .vmap import vmap
 
 # ---- inputs of one's own ---------------------------------------------------------------------------------------------
@@ -48,30 +50,36 @@ class _Inputs:
         self.given: list = []
         self.edges: list = []
         self.forms: list = []  # a tensor like the input, where that consists of parts
+        self.name = name
         for t in tensors:
-            of_parts = isinstance(t, OfParts)
-            if of_parts and name not in ("grad", "vjp"):
-                raise NotImplementedError(
-                    f"{name}: not with respect to {t._without_memory}; differentiate by the tensors that it is made of"
+            if not isinstance(t, Tensor):
+                raise ValueError(
+                    f"{name}: Expected all inputs to be Tensors, got {type(t).__name__}. Use argnums to choose what to "
+                    "differentiate."
                 )
-            own = [self._own(x, name) for x in (t._graph_parts() if of_parts else (t,))]
-            self.given.append(t._of_graph_parts([given for given, _ in own]) if of_parts else own[0][0])
-            self.edges.extend(edge for _, edge in own)
-            self.forms.append(t._detached() if of_parts else None)
+            self.given.append(_as_dual(t, self) if dual else _wrap_tensor_for_grad(t, self))
+
+    def add(self, t: Tensor) -> Tensor:
+        """One more input: what the function gets for ``t``, without its class if that is one of a program's own."""
+        of_parts = isinstance(t, OfParts)
+        if of_parts and self.name not in ("grad", "vjp"):
+            raise NotImplementedError(
+                f"{self.name}: not with respect to {t._without_memory}; differentiate by the tensors that it is made of"
+            )
+        with DisableTorchFunctionSubclass():
+            own = [self._own(x, self.name) for x in (t._graph_parts() if of_parts else (t,))]
+        self.edges.extend(edge for _, edge in own)
+        self.forms.append(t._detached() if of_parts else None)
+        return t._of_graph_parts([given for given, _ in own]) if of_parts else own[0][0]
 
     def _own(self, t: Any, name: str) -> tuple[Tensor, Tensor]:
-        if not isinstance(t, Tensor):
-            raise ValueError(
-                f"{name}: Expected all inputs to be Tensors, got {type(t).__name__}. Use argnums to choose what to "
-                "differentiate."
-            )
         if not (t.is_floating_point() or t.is_complex()):
             raise RuntimeError(
                 f"{name}: only Tensors of floating point and complex dtype can require gradients, got {t.dtype}"
             )
         others = [mode for mode in vmap_modes() if not is_batched(t, mode)]
         wrappers = []
-        while type(t) is Batched:
+        while isinstance(t, Batched):
             wrappers.append(t._mode)
             t = t.physical
         source = t if self.outer and t.requires_grad else t.detach().requires_grad_()
@@ -126,6 +134,7 @@ class _Inputs:
             return callbacks.overrides(type(self).gradients, (self, outputs, cotangents, keep, create), {})
         whole = [(o, g) for o, g in zip(outputs, cotangents, strict=True) if o.requires_grad]
         pairs = [pair for o, g in whole for pair in _of_parts(o, g)]
+        pairs = [(plain(o), g) for o, g in pairs]
         made: list = [None] * len(self.edges)
         if pairs:
             made = _core.run_backward(
@@ -136,6 +145,21 @@ class _Inputs:
             next(flat) if form is None else form._whole_gradient([next(flat) for _ in form._graph_parts()])
             for form in self.forms
         ]
+
+
+def _wrap_tensor_for_grad(maybe_tensor: Any, level: Any) -> Any:
+    """A tensor as an input of the derivative ``level``. PyTorch's name: packages wrap this function to give the input
+    the class of ``maybe_tensor``."""
+    return level.add(maybe_tensor) if isinstance(maybe_tensor, Tensor) else maybe_tensor
+
+
+def _as_dual(t: Tensor, level: _Inputs) -> Tensor:
+    """The same for what carries tangents: the class of ``t`` says what it becomes, as of other functions."""
+
+    def make_dual(tensor: Tensor) -> Tensor:
+        return level.add(tensor)
+
+    return handle_torch_function(make_dual, (t,), t) if has_torch_function((t,)) else make_dual(t)
 
 
 _FUNCTION_MODES = 2  # of the core's state of overrides: a TorchFunctionMode is on, which sees the call first
@@ -159,7 +183,7 @@ def _of_parts(output: Tensor, cotangent: Tensor) -> list[tuple]:
 
 
 def _bottom(t: Tensor) -> Tensor:
-    while type(t) is Batched:
+    while isinstance(t, Batched):
         t = t.physical
     return t
 
@@ -214,11 +238,15 @@ def _given(gradients: list) -> list:
 
 
 def _settle(inputs: _Inputs, x: Any) -> Any:
-    """Results as the caller gets them: with their graph if it is needed outside, else without."""
+    """Results as the caller gets them: of no class of a program's own, with their graph if it is needed outside, else
+    without."""
     through = _core.forward_levels() > 0
 
     def settled(t: Any) -> Any:
-        if not isinstance(t, Tensor) or not t.requires_grad:
+        if not isinstance(t, Tensor):
+            return t
+        t = plain(t)
+        if not t.requires_grad:
             return t
         if not inputs.needs_graph([t], (), through):
             return t.detach()
@@ -301,7 +329,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             )
         create = inputs.needs_graph([out])
         with nullcontext() if create else no_grad():
-            made = inputs.gradients([out], [as_one(None, out)], create, create)
+            made = [plain(g) for g in inputs.gradients([out], [as_one(None, out)], create, create)]
         value = _settle(inputs, out)
         return tree_unflatten(_given(made), structure), (value, _settle(inputs, aux)) if has_aux else value
 
@@ -460,10 +488,11 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
                 raise RuntimeError(
                     f"{name}: a tangent must have the shape of its primal: expected {list(p.shape)}, got {got}"
                 )
+        flat = [plain(t) for t in flat]
         create = _core.is_recorded() and weights.needs_graph(back, flat)
         with passing_tangents(), nullcontext() if create else no_grad():
             made = iter(weights.gradients(back, flat, True, create) if through else ())
-        return tree_unflatten([next(made) if zeros is None else zeros for zeros in still], shape)
+        return tree_unflatten([plain(next(made)) if zeros is None else zeros for zeros in still], shape)
 
     return _settle(inputs, out), push, _settle(inputs, aux)
 

@@ -13,7 +13,7 @@ from ..ops.joining import cat
 from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from . import families, products  # noqa: F401 - rules
 from ._tree import broadcast
-from .batched import VmapMode, modes
+from .batched import VmapMode, modes, plain
 from .batching import run
 
 
@@ -136,7 +136,7 @@ def _mapped(func: Callable, leaves: list, structure: Any, dims: list, out_dims: 
 
 def _add_batch_dim(x: Tensor, dim: int, level: VmapMode) -> Tensor:
     """``x`` as one example. PyTorch's name: packages wrap this function to give the example the class of ``x``."""
-    return level.wrap(x.movedim(dim, 0))
+    return level.wrap(plain(x).movedim(dim, 0))
 
 
 def _results(func: Callable, out: Any, out_dims: Any) -> tuple[list, Any, list]:
@@ -174,7 +174,7 @@ def _unwrap(mode: VmapMode, func: Callable, x: Tensor, place: Any) -> Tensor:
             f"vmap({name}, ..., out_dims={place}): `out_dims` must be an int, None or a nesting of them, got "
             f"{type(place)}"
         )
-    physical = mode.physical(x)
+    physical = mode.physical(plain(x))
     n = physical.dim()
     if not -n <= place < n:
         raise IndexError(

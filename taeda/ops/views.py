@@ -1132,5 +1132,8 @@ def as_subclass(input, cls):
         >>> type(taeda.zeros(2, 2).as_subclass(Image)).__name__
         'Image'
     """
+    if hasattr(input, "_of_class"):
+        return input._of_class(cls)
+    cls = getattr(cls, "_alone", cls)  # what vmap made it of
     leaf = input.requires_grad and input.is_leaf and _core.is_recorded()
     return core.as_subclass(_core.label_node(input.view_as(input), "AliasBackward0") if leaf else input, cls)

@@ -337,3 +337,159 @@ def test_subclasses_that_make_their_objects_themselves(f):
         iter(made.sum())
     with pytest.raises(TypeError):
         bare(x)
+
+
+def test_as_subclass_asks_no_class():
+    """It gives an object of the class that it is told, inside vmap too."""
+
+    def fn(t):
+        class Base(t.Tensor):
+            pass
+
+        class Mine(Base):
+            pass
+
+        class Other(t.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                seen.append(func.__name__)
+
+        class Asking(t.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                seen.append(func.__name__)
+                return func(*args, **(kwargs or {}))
+
+        def function(x):
+            for given in classes:
+                for wanted in classes:
+                    got.append(
+                        type(t.Tensor.as_subclass(x.as_subclass(given), wanted)).__name__.replace("Batched", "Tensor")
+                    )
+            return x
+
+        seen, got, classes = [], [], [Base, Mine, Other, t.Tensor]
+        for x in (t.ones(2), t.ones(2, requires_grad=True), t.ones(2, requires_grad=True) * 2):
+            function(x)
+        t.func.vmap(function)(t.ones(2, 3))
+        x = t.ones(2)
+        with Asking():
+            function(x)
+        return got, seen
+
+    both(fn)
+
+
+def test_a_class_given_inside_vmap():
+    """``as_subclass`` of one example: the class stays while the function runs, with its methods and attributes, and the
+    results are plain tensors. Writes reach the example."""
+
+    def fn(t):
+        class Base(t.Tensor):
+            def twice(self):
+                return self * 2
+
+        class Mine(Base):
+            scale = 1
+
+            def sum(self, *args, **kwargs):
+                return super().sum(*args, **kwargs) * 10
+
+        seen = []
+
+        def function(x):
+            mine = x.as_subclass(Mine)
+            mine.scale = 3
+            x = x.clone()
+            x.as_subclass(Base).mul_(3)
+            made = [
+                mine.twice(),
+                mine[..., :1],
+                t.stack([mine, x]),
+                mine.detach(),
+                mine.new_zeros(2),
+                mine.sum(),
+                mine + 1,
+            ]
+            seen.append([type(m).__name__ for m in [*made, made[0].as_subclass(Base)]])
+            seen.append([isinstance(mine, Base), type(mine.as_subclass(Base) + mine).__name__, tuple(mine.shape)])
+            seen.append([mine.requires_grad, mine.dtype.itemsize, mine.scale])
+            other = x.as_subclass(type(mine)).as_subclass(t.Tensor)
+            return [*made, x, other, mine.twice() * mine.scale]
+
+        func, x = t.func, t.arange(6.0).reshape(3, 2)
+        made = [
+            *func.vmap(function)(x),
+            *func.vmap(function, in_dims=1)(x.as_subclass(Base)),
+            *func.vmap(func.vmap(function))(t.arange(8.0).reshape(2, 2, 2)),
+            func.vmap(func.jacrev(lambda x: function(x)[0]))(x),
+            func.vmap(func.grad(lambda x: function(x)[5]), randomness="same")(x),
+            func.jacrev(func.vmap(lambda x: x.as_subclass(Mine).twice()))(x),
+            func.jacfwd(lambda x: x.as_subclass(Mine).twice() ** 2)(x),
+            func.hessian(lambda x: (x.as_subclass(Mine) ** 3).sum())(x),
+            func.vmap(lambda x: (x, x.as_subclass(Mine).add_(1))[1])(x.clone()),
+        ]
+        for cls in (int, 3, dict):
+            with pytest.raises(TypeError):
+                func.vmap(lambda x, cls=cls: x.as_subclass(cls))(x)
+        return seen, [(type(m).__name__, m.tolist()) for m in made]
+
+    both(fn)
+
+
+def test_who_is_asked_inside_vmap():
+    def fn(t):
+        seen = []
+
+        class Loud(t.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                seen.append((func.__name__, [k.__name__ for k in types]))
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        class Louder(Loud):
+            pass
+
+        class Other(t.Tensor):
+            pass
+
+        constant = t.ones(2).as_subclass(Louder)
+        made = t.func.vmap(lambda x: x.as_subclass(Loud) * 2 + constant)(t.ones(3, 2))
+        with pytest.raises(TypeError):
+            t.func.vmap(lambda x: t.mul(x.as_subclass(Loud), t.ones(2).as_subclass(Other)))(t.ones(3, 2))
+        t.func.vmap(lambda x: x * 2)(t.ones(3, 2).as_subclass(Other))
+        return made.tolist(), seen
+
+    both(fn)
+
+
+def test_classes_of_what_is_differentiated():
+    """The function of ``grad``, ``vjp`` and ``jacrev`` gets plain tensors, that of ``jvp`` and ``jacfwd`` the class; what
+    comes back is plain."""
+
+    def fn(t):
+        class Mine(t.Tensor):
+            pass
+
+        class Silent(t.Tensor):
+            __torch_function__ = (
+                t._C._disabled_torch_function_impl if t is torch else taeda.overrides._disabled_torch_function_impl
+            )
+
+        def function(x):
+            given.append(type(x).__name__.replace("Batched", "Tensor"))
+            return (x**3).sum()
+
+        given, got, f = [], [], t.func
+        plain = t.arange(3.0)
+        for x in (plain.as_subclass(Mine), plain.as_subclass(Silent), t.nn.Parameter(plain)):
+            made = [
+                f.grad(function)(x), *f.grad_and_value(function)(x), f.vjp(function, x)[0], f.jacrev(function)(x),
+                f.jacfwd(function)(x), *f.jvp(function, (x,), (x.detach(),)), f.hessian(function)(x),
+                f.grad(lambda y, x=x: (y * x).sum())(plain), f.vmap(lambda y, x=x: y * x)(plain),
+                f.grad(lambda y: f.grad(function)(y).sum())(x), f.vmap(lambda y, x=x: x)(plain),
+                f.vmap(f.grad(function))(x),
+            ]  # fmt: skip
+            got.append([(type(m).__name__, m.tolist()) for m in made])
+        return given, got
+
+    both(fn)

@@ -192,24 +192,34 @@ def test_native_ops_are_there_whatever_was_imported():
 
 
 def test_functions_that_packages_wrap_to_keep_a_class():
-    """pypose wraps three of PyTorch's functions while it differentiates: they are where PyTorch has them, ``vmap`` calls
-    the one of them, and what is differentiated keeps its class and attributes without."""
+    """pypose wraps three of PyTorch's functions while it differentiates: they are where PyTorch has them, and ``vmap``
+    and derivatives call them."""
     code = """
 import torch
 from torch._functorch import eager_transforms, vmap
 class Pose(torch.Tensor):
-    pass
+    def twice(self):
+        return self * 2
 def inverse(x):
     assert type(x) is Pose
     return x**2
 seen = []
-original = vmap._add_batch_dim
+def keeping(function):
+    def wrapped(x, *rest):
+        seen.append(function.__name__)
+        made = function(x, *rest)
+        return made.as_subclass(Pose) if type(x) is Pose else made
+    return wrapped
 assert torch.autograd.forward_ad.make_dual and eager_transforms._wrap_tensor_for_grad(1.0, 0) == 1.0
-vmap._add_batch_dim = lambda x, *rest: seen.append(x) or original(x, *rest)
+vmap._add_batch_dim = keeping(vmap._add_batch_dim)
+eager_transforms._wrap_tensor_for_grad = keeping(eager_transforms._wrap_tensor_for_grad)
 pose = torch.tensor([1.0, 2.0]).as_subclass(Pose)
-print(torch.func.jacrev(inverse)(pose).tolist(), torch.func.vmap(lambda x: x * 2)(torch.ones(2)).tolist(), len(seen))
+print(torch.func.jacrev(inverse)(pose).tolist(), seen)
+print(torch.func.vmap(lambda x: x.twice())(pose).tolist(), seen[2:])
 print(eager_transforms.jacrev is torch.func.jacrev)
 """
     done = subprocess.run([sys.executable, "-m", "taeda.standin", "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "[[2.0, 0.0], [0.0, 4.0]] [2.0, 2.0] 2\nTrue\n"
+    assert done.stdout == (
+        "[[2.0, 0.0], [0.0, 4.0]] ['_wrap_tensor_for_grad', '_add_batch_dim']\n[2.0, 4.0] ['_add_batch_dim']\nTrue\n"
+    )

@@ -10,12 +10,12 @@ from taeda.func.batched import Batched
 
 def is_batchedtensor(x: Any) -> bool:
     """Whether ``x`` has a value per example of a vmap."""
-    return type(x) is Batched
+    return isinstance(x, Batched)
 
 
 def is_functorch_wrapped_tensor(x: Any) -> bool:
     """Whether ``x`` belongs to a transformation."""
-    return type(x) is Batched
+    return isinstance(x, Batched)
 
 
 def is_gradtrackingtensor(x: Any) -> bool:
@@ -25,4 +25,4 @@ def is_gradtrackingtensor(x: Any) -> bool:
 
 def maybe_get_level(x: Any) -> int:
     """How many transformations ``x`` is in."""
-    return len(_core.mode_stack()) if type(x) is Batched else -1
+    return len(_core.mode_stack()) if isinstance(x, Batched) else -1
