@@ -50,6 +50,7 @@ from .tensor import (
     REQUIRED,
     AccumulateGrad,
     Composite,
+    FunctionNode,
     HookHandle,
     Method,
     NoCudaError,

@@ -19,13 +19,11 @@ from .devices cimport META_NUMBER, elsewhere, here
 from .pool cimport PIECE_BYTES, kernel_t, launch as run_kernel, launched_elsewhere, units_in
 from .tensor cimport (
     GRAD_OFF, ITEMSIZE, VALUES, Tensor, address_of, dtype, edge_of, empty_tensor, grad_setting, has_mode, operand,
-    refuse_elements, swap_no_grad,
+    refuse_elements, run_function, swap_no_grad,
 )
 
 from .mends import not_tensor
-from .tensor import ALL_DTYPES, run_function
-
-cdef object RUN_FUNCTION = run_function
+from .tensor import ALL_DTYPES
 
 cdef extern from "Python.h":
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
@@ -135,7 +133,7 @@ cdef class CustomOp:
             return self.run_direct(args)
         if self.context_class is None or n < self.nparams:
             return self.dispatch(args, kwargs)
-        return RUN_FUNCTION(self.context_class, args, self.compute, self.setup_context, self.own_outputs)
+        return run_function(self.context_class, args, self.compute, self.setup_context, self.own_outputs)
 
     def set_derivative(self, context_class, setup_context, own_outputs):
         """Set the node's class of a derivative, and what `run_function` is to do with it; None: none that is known

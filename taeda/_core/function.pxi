@@ -2,11 +2,29 @@
 # and the like), passed through, a view, or of another kind goes to `autograd/function.py`, which has the whole of it.
 
 
+cdef class FunctionNode(Node):
+    """What a context is beside its author's attributes, which are in its dict (`FunctionCtx`)."""
+
+    cdef public object needs_input_grad
+    cdef public object materialize_grads
+    cdef public object saved_for_forward
+    cdef public object _to_save, _dirty, _non_differentiable   # what forward asked for, until it is done
+    cdef public object _saved            # pairs of a Saved or None, and the number of the output that it is or None
+    cdef public object _inputs           # of each tensor among the arguments: its position, sizes and dtype, its form
+    cdef public object _output_metas     # sizes and dtypes of the outputs, where the node does not have all of them
+    cdef public object _whole_outputs    # the outputs, where a tensor of parts is among them or the inputs
+    cdef public bint _released, _in_jvp
+
+    def __cinit__(self):
+        self.needs_input_grad = self._to_save = self._dirty = self._non_differentiable = ()
+        self.materialize_grads = True
+
+
 cdef inline bint is_ordinary(Tensor t) noexcept:
     return t.holds == VALUES and not t.overrides
 
 
-def run_function(type context_class, tuple args, forward, setup, own_outputs):
+cpdef object run_function(type context_class, tuple args, object forward, object setup, object own_outputs):
     """Run ``forward`` and, where an input requires grad, record a node of the class.
 
     Args:
@@ -18,25 +36,32 @@ def run_function(type context_class, tuple args, forward, setup, own_outputs):
     """
     cdef Py_ssize_t i, n = PyTuple_GET_SIZE(args)
     cdef tuple needs = PyTuple_New(n)
+    cdef int64_t before[8]       # versions of the arguments
+    cdef int64_t* versions = &before[0]
+    cdef bytes room
     cdef bint record = False, followed
     cdef int previous
+    cdef Tensor t
     cdef PyObject* x
+    cdef FunctionNode ctx
+    if n > 8:
+        room = PyBytes_FromStringAndSize(NULL, n * sizeof(int64_t))
+        versions = <int64_t*>PyBytes_AS_STRING(room)
     for i in range(n):
         x = PyTuple_GET_ITEM(args, i)
         followed = False
+        versions[i] = 0
         if is_tensor(x):
-            if not is_ordinary(<Tensor>x):
+            t = <Tensor>x
+            if not is_ordinary(t):
                 return NotImplemented
-            followed = wants_grad(<Tensor>x)
+            followed = wants_grad(t)
             record |= followed
+            if not t.inference:
+                versions[i] = t.version_offset + t.storage.version
         Py_INCREF(followed)
         PyTuple_SET_ITEM(needs, i, followed)
-    versions = []
-    for i in range(n):
-        x = PyTuple_GET_ITEM(args, i)
-        versions.append((<Tensor>x).version_offset + (<Tensor>x).storage.version
-                        if is_tensor(x) and not (<Tensor>x).inference else 0)
-    ctx = context_class()
+    ctx = <FunctionNode?>(<PyTypeObject*>context_class).tp_new(<PyTypeObject*>context_class, (), NULL)
     ctx.needs_input_grad = needs
     record = record and NO_GRAD[0] != GRAD_OFF
     previous = swap_no_grad(GRAD_OFF)
@@ -48,14 +73,12 @@ def run_function(type context_class, tuple args, forward, setup, own_outputs):
             setup(ctx, args, output)
     finally:
         swap_no_grad(previous)
-    if not record and ctx._dirty == ():
-        return output
-    if ctx._dirty == () and ctx._non_differentiable == ():
-        if own_result(ctx, args, output):
+    if ctx._dirty == ():
+        if not record or ctx._non_differentiable == () and own_result(ctx, args, output):
             return output
-    if type(output) is tuple or isinstance(output, tuple):
-        return tuple(own_outputs(ctx, args, list(output), versions, record))
-    return own_outputs(ctx, args, [output], versions, record)[0]
+    outputs = list(output) if isinstance(output, tuple) else [output]
+    outputs = own_outputs(ctx, args, outputs, [versions[i] for i in range(n)], record)
+    return tuple(outputs) if isinstance(output, tuple) else outputs[0]
 
 
 cdef bint is_new(object x, tuple args) except -1:
@@ -71,22 +94,26 @@ cdef bint is_new(object x, tuple args) except -1:
     return True
 
 
-cdef bint own_result(object ctx, tuple args, object output) except -1:
+cdef bint own_result(FunctionNode ctx, tuple args, object output) except -1:
     """Make ``ctx`` the maker of what ``forward`` gave; False, with nothing done, where that is not for here."""
     cdef tuple outputs = <tuple>output if type(output) is tuple else (output,)
     cdef list owned = [], inputs = [], described = [], saved
+    cdef bint all_owned = True
     cdef Tensor t
     cdef Py_ssize_t i
+    if type(output) is not tuple and isinstance(output, tuple):
+        return False
     for x in outputs:
         if not is_new(x, args):
             return False
-        owned.append(x if isinstance(x, Tensor) and KIND[(<Tensor>x).code] >= 2 else None)
-    if type(output) is not tuple and isinstance(output, tuple):
-        return False
-    to_save = ctx._to_save
-    if to_save:
+        if isinstance(x, Tensor) and KIND[(<Tensor>x).code] >= 2:
+            owned.append(x)
+        else:
+            owned.append(None)
+            all_owned = False
+    if ctx._to_save:
         saved = []
-        for x in to_save:
+        for x in ctx._to_save:
             if x is None:
                 saved.append((None, None))
                 continue
@@ -105,8 +132,8 @@ cdef bint own_result(object ctx, tuple args, object output) except -1:
             inputs.append(t)
             described.append((i, (make_size(t.nd, t.sizes), DTYPES[t.code]), None))
     ctx._inputs = described
-    record_custom(ctx, type(ctx).__name__, inputs, owned)
-    if None in owned:  # else the node has them
+    record_custom(ctx, <str><object>(<PyHeapTypeObject*>Py_TYPE(<PyObject*>ctx)).ht_name, inputs, owned)
+    if not all_owned:  # else the node has them
         ctx._output_metas = [(make_size((<Tensor>x).nd, (<Tensor>x).sizes), DTYPES[(<Tensor>x).code])
                              if isinstance(x, Tensor) else None for x in outputs]
     return True

@@ -298,7 +298,8 @@ def unsave_output(Saved saved, Node node, int nr):
 # ---- nodes that Python records ---------------------------------------------------------------------------------------
 
 
-def record_custom(maker, str label, list inputs, list outputs, list dirty=None, bint dual=False, bint entered=False):
+cpdef object record_custom(object maker, str label, list inputs, list outputs, list dirty=None, bint dual=False,
+                           bint entered=False):
     """Make one node the maker of ``outputs``, and give it.
 
     ``maker`` is a function from the list of output gradients to one gradient per input, or a node without edges, of a

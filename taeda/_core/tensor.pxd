@@ -299,6 +299,7 @@ cdef int settle_late(list storages) except -1
 cdef int swap_no_grad(int value) noexcept
 cdef int grad_setting() noexcept
 cpdef int forward_levels() noexcept
+cpdef object run_function(type context_class, tuple args, object forward, object setup, object own_outputs)
 
 cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=*)
 cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset,

@@ -63,6 +63,8 @@ cdef extern from "Python.h":
         object (*tp_call)(object, object, object)
         unsigned long tp_flags
         PyObject* tp_dict
+    ctypedef struct PyHeapTypeObject:
+        PyObject* ht_name
     unsigned long Py_TPFLAGS_HAVE_VECTORCALL
     unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
     unsigned long Py_TPFLAGS_IMMUTABLETYPE

@@ -8,30 +8,31 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._core import Node, Tensor
+from .._core import FunctionNode, Tensor
 from ..ops.copies import convert
 from ..ops.parts import OfParts
 from ..ops.views import sum_to_size, zeros
 
 
-class FunctionCtx(Node):
+class FunctionCtx(FunctionNode):
     """What forward hands to backward, and the node of the graph that runs backward: ``output.grad_fn`` is this object.
 
     It carries saved tensors and whatever attributes the author sets.
     """
 
     _function: type[Function]
-    needs_input_grad: tuple[bool, ...] = ()
-    materialize_grads = True
-    _to_save: tuple = ()
-    _dirty: tuple = ()
-    _non_differentiable: tuple = ()
-    _saved: list | None = None
-    _released = False
-    _output_metas: list | None = None  #: sizes and dtypes of the outputs, where the node does not have all of them
-    _whole_outputs: list | None = None  #: the outputs, where a tensor of parts is among them or the inputs
-    saved_for_forward: tuple | None = None
-    _in_jvp = False
+    # fields of FunctionNode, which says what they are for
+    needs_input_grad: tuple[bool, ...]
+    materialize_grads: bool
+    saved_for_forward: tuple | None
+    _to_save: tuple
+    _dirty: tuple
+    _non_differentiable: tuple
+    _saved: list | None
+    _released: bool
+    _output_metas: list | None
+    _whole_outputs: list | None
+    _in_jvp: bool
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for backward; their versions are checked when they are read. Call at most once."""

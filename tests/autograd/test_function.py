@@ -136,6 +136,26 @@ def test_the_context_takes_any_name():
     assert x.grad.item() == 2
 
 
+def test_the_dict_of_the_context_has_what_its_author_set():
+    seen = []
+
+    class Notes(Function):
+        @staticmethod
+        def forward(ctx, x):
+            seen.append(dict(vars(ctx)))
+            ctx.factor = 2
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(dict(vars(ctx)))
+            return g * ctx.factor
+
+    Notes.apply(leaf(1.0)).backward()
+    assert seen == [{}, {"factor": 2}]
+
+
 def test_saved_output_leads_to_its_own_node():
     x = leaf(1.0)
     y = Exp.apply(x)
