@@ -464,7 +464,7 @@ def unravel_index(indices, shape):
         (tensor(0), tensor(1))
     """
     if indices.is_floating_point() or indices.is_complex() or indices.dtype is _core.bool_:
-        raise ValueError(f"unravel_index(): expected indices of an integer dtype, got {indices.dtype}")
+        raise TypeError(f"unravel_index(): expected indices of an integer dtype, got {indices.dtype}")
     if not isinstance(shape, (int, tuple, list)):
         raise TypeError(
             f"unravel_index(): expected shape to be an int or a sequence of ints, got {type(shape).__name__}"

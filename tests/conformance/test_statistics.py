@@ -85,6 +85,10 @@ def test_sets_and_indices():
         both("isin", x, 1, invert=invert)
         both("isin", 3, x, invert=invert)
     both("unravel_index", torch.tensor([0, 5, 11]), (3, 4))
+    for indices, shape in (([0.5], (2, 2)), ([], 4), ([True], 4), ([1], (2.0, 2)), ([1], 2.0)):
+        for library in (torch, taeda):
+            with pytest.raises(TypeError):
+                library.unravel_index(library.tensor(indices), shape)
 
 
 def test_gradient():
