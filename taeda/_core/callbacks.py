@@ -97,7 +97,7 @@ class Callbacks:
     # graph/capture.py: a transform of a function, which runs on values within a program that is recorded for a backend
     transform: Callable[..., Any] | None = None
 
-    # cuda/graphs.py, at the first capture
+    # cuda/graphs.py
     captures: Callable[..., bool] | None = None  # whether this thread captures; what fills in its next table, if given
 
     # overrides.py: `__torch_function__`

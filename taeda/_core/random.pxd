@@ -11,7 +11,7 @@ cdef class Generator:
     cdef str device_name
     cdef readonly bint by_counter   # numbers are made where they are used, from the seed and `calls`: a device's
     cdef uint64_t calls             # so far, times 4
-    cdef uint64_t graph_state       # where the launches of the graph that is captured find the seed and the calls; 0: none
+    cdef uint64_t graph_state       # where launches of the graph that is captured find seed and calls; 0: none
     cdef int64_t graph_calls        # in it so far, times 4
     cdef object graph_thread        # that captures it
     cdef uint32_t state[624]

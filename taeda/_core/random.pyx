@@ -49,7 +49,7 @@ cdef enum:
     SMALL = 1024          # words that are kept on the stack
     SPAN = 33 * 624       # words that a state further on is made from (kernels/random.py)
 
-cdef int64_t IN_GRAPH = 0x7FFFFFFFFFFFFFFF   # the number of a call in a graph is counted from below: see kernels/philox.py
+cdef int64_t IN_GRAPH = 0x7FFFFFFFFFFFFFFF   # the calls of a graph have negative numbers: see kernels/philox.py
 cdef kernel_t twist_kernel = NULL, temper_kernel = NULL, fence_kernel = NULL, jump_kernel = NULL
 cdef int64_t forks = 0  # how many led from the first process to this one
 cdef uint64_t DISTRIBUTION = new_owner("random.distribution")
@@ -395,8 +395,8 @@ cdef int expect_counter(Generator g, str name) except -1:
 
 cdef int expect_no_graph(Generator g, str name) except -1:
     if g.graph_state:
-        raise RuntimeError(f"Generator.{name}: not while a graph is captured that draws from it. Its launches continue from "
-                           "the state that the generator has then")
+        raise RuntimeError(f"Generator.{name}: not while a graph is captured that draws from it. Its launches continue "
+                           "from the state that the generator has then")
     return 0
 
 
@@ -404,22 +404,20 @@ cdef set capturing = set()    # threads that capture graphs
 
 
 def begin_graph(Generator generator, uint64_t state):
-    """What this thread draws from a generator belongs to a graph from now on: its launches find the seed and the number of
-    calls at the address ``state``. None in place of a generator: others may not be drawn from."""
+    """What this thread draws from a generator belongs to a graph from now on: its launches find the seed and the number
+    of calls at the address ``state``. From others it may not draw."""
     cdef object thread = get_ident()
+    if generator.graph_state:
+        raise RuntimeError("a generator can be drawn from in one capture at a time")
     capturing.add(thread)
-    if generator is not None:
-        if generator.graph_state:
-            raise RuntimeError("a generator can be drawn from in one capture at a time")
-        generator.graph_state, generator.graph_calls, generator.graph_thread = state, 0, thread
+    generator.graph_state, generator.graph_calls, generator.graph_thread = state, 0, thread
 
 
 def end_graph(Generator generator):
     """The end of :func:`begin_graph`; gives how far the generator goes in each launch of the graph."""
     capturing.discard(get_ident())
-    if generator is not None:
-        generator.graph_state = 0
-        return generator.graph_calls
+    generator.graph_state = 0
+    return generator.graph_calls
 
 
 cdef int number_call(Generator g, int64_t* seed_and_call) except -1:
@@ -430,8 +428,8 @@ cdef int number_call(Generator g, int64_t* seed_and_call) except -1:
             g.graph_calls += 4
             return 0
         if g.graph_state or get_ident() in capturing:
-            raise RuntimeError("a generator is drawn from while a CUDA graph is captured: the graph must know it (CUDAGraph."
-                               "register_generator_state), and no other thread may draw from it")
+            raise RuntimeError("a generator is drawn from while a CUDA graph is captured: the graph must know it "
+                               "(CUDAGraph.register_generator_state), and no other thread may draw from it")
     enter(g)
     seed_and_call[0], seed_and_call[1] = <int64_t>g.seeded_with, <int64_t>g.calls
     g.calls += 4
@@ -598,8 +596,8 @@ cdef Generator stream_of(Generator g):
     if not g.by_counter:
         return g
     if g.graph_state:
-        raise RuntimeError("numbers that are drawn on the CPU for a GPU cannot be captured into a CUDA graph: it would have the "
-                           "same ones in each launch")
+        raise RuntimeError("numbers that are drawn on the CPU for a GPU cannot be captured into a CUDA graph: it would "
+                           "have the same ones in each launch")
     number_call(g, at)
     made = Generator()
     reseed(made, <uint64_t>at[0] ^ <uint64_t>at[1] * <uint64_t>0x9E3779B97F4A7C15u)

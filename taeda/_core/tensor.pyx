@@ -32,8 +32,8 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 from .devices cimport (
-    CPU_NUMBER, FROM_HOST, FROM_TABLE, META_NUMBER, TO_HOST, WITHIN, Way, build_there, devices, elsewhere, end_call, here,
-    kernel_place, number_of, swap_place,
+    CPU_NUMBER, FROM_HOST, FROM_TABLE, META_NUMBER, TO_HOST, WITHIN, Way, build_there, devices, elsewhere, end_call,
+    here, kernel_place, number_of, swap_place,
 )
 from .dims cimport count_of, distance, merge_dims, overflows_times, plus, times
 from .memory cimport (

@@ -272,8 +272,8 @@ def set_owner(int index, int64_t owner):
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
 # Blocks are cut from segments, which the driver gives. A free block is in a bin of its pool, by size; a pool belongs to
-# a stream, so memory that is given back can be used again at once: the stream orders the work. The memory of a graph has
-# pools of its own: its launches use it again.
+# a stream, so memory that is given back can be used again at once: the stream orders the work. A graph has pools of its
+# own: its launches use them again.
 
 cdef enum:
     ROUND = 512                # bytes: sizes are multiples of it
@@ -932,9 +932,9 @@ cdef void copy_row(int number, void* to, const void* source, int64_t nbytes, Way
 
 
 NO_COPY = (
-    "a copy {} the CPU cannot be captured into a CUDA graph, as it is waited for. Copy before or after the capture, or from "
-    "or to pinned memory with non_blocking=True. item(), printing, `if`, ops whose result has a size that depends on values "
-    "and ops that run at the CPU make such copies, too")
+    "a copy {} the CPU cannot be captured into a CUDA graph, as it is waited for. Copy before or after the capture, or "
+    "from or to pinned memory with non_blocking=True. item(), printing, `if`, ops whose result has a size that depends on "
+    "values and ops that run at the CPU make such copies, too")
 
 
 def send_bytes(int index, uintptr_t to, content):

@@ -18,10 +18,10 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
+from .._core.module import ModuleBase
 from .._core.random import begin_graph, end_graph
 from ..amp.autocast_mode import is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd import Function, grad, once_differentiable
-from ..nn import Module
 from ..ops import creation
 from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from . import _contract, _driver, _native
@@ -110,18 +110,15 @@ class CUDAGraph:
                 "on the default stream.)"
             )
         index = stream.device_index
-        states = [
-            (g, creation.empty(2, dtype=_core.int64, device=stream.device))
-            for g in dict.fromkeys((generators()[index], *self._generators))
-        ]
         _native.enter_context(index)
+        generated = dict.fromkeys((generators()[index], *self._generators))
+        states = [(g, _native.take_memory(index, 16, 0)) for g in generated]
         call("cuStreamBeginCapture_v2", stream.cuda_stream, _MODES[capture_error_mode])
-        callbacks.captures = _captures
         self._stream, self._owner, self._captures = stream, pool[1] if pool is not None else next(owners), True
         _native.MEMORIES[index].hold(self._owner, 1)
         _native.begin_capture(index, self._owner)
         for g, state in states:
-            begin_graph(g, state.data_ptr())
+            begin_graph(g, state)
         self._draws = [(g, state, 0) for g, state in states]
 
     def capture_end(self) -> None:
@@ -138,7 +135,7 @@ class CUDAGraph:
         code = _driver.code_of("cuStreamEndCapture", self._stream.cuda_stream, ctypes.byref(made))
         draws = [(g, state, end_graph(g)) for g, state, _ in self._draws]
         captured = _native.end_capture()
-        self._held = _Held(captured, made.value or 0)
+        self._held = _Held(captured, made.value or 0, [state for _, state, _ in draws])
         weakref.finalize(self, self._held.end).atexit = False
         if code:
             self.reset()
@@ -184,7 +181,7 @@ class CUDAGraph:
             self._launched.wait(_stream_of(index))
         for g, state, by in self._draws:
             at = g.get_offset()
-            _native.send_bytes(index, state.data_ptr(), struct.pack("<QQ", g.initial_seed(), at))
+            _native.send_bytes(index, state, struct.pack("<QQ", g.initial_seed(), at))
             g.set_offset(at + by)
         for address, content, update in self._updates:
             update.replay(ctypes.addressof(ctypes.c_char.from_buffer(content)))
@@ -241,8 +238,8 @@ class CUDAGraph:
 class _Held:
     """What a graph has of the driver and of memory."""
 
-    def __init__(self, captured: Any, graph: int) -> None:
-        self.captured, self.graph, self.executable = captured, graph, 0
+    def __init__(self, captured: Any, graph: int, states: list[int]) -> None:
+        self.captured, self.graph, self.executable, self.states = captured, graph, 0, states
 
     def instantiate(self) -> int:
         _native.enter_context(self.captured.index)
@@ -269,7 +266,7 @@ class _Held:
         memory = _native.MEMORIES[captured.index]
         memory.hold(captured.owner, -1)
         memory.let_go(captured.held)
-        for address, _, _ in captured.tables:
+        for address in (*self.states, *(address for address, _, _ in captured.tables)):
             _native.release_memory(captured.index, address)
 
 
@@ -282,6 +279,9 @@ def _captures(update: Any = None) -> bool:
     if captured is not None and update is not None:
         captured.update = update
     return captured is not None
+
+
+callbacks.captures = _captures
 
 
 class graph:
@@ -391,7 +391,7 @@ class _Part:
             raise AssertionError("make_graphed_callables: sample_args must contain only tensors")
         self.given = len(flat)
         parameters: tuple = ()
-        if isinstance(function, Module):
+        if isinstance(function, ModuleBase):
             if function._forward_hooks or function._forward_pre_hooks or function._backward_hooks:
                 raise AssertionError(
                     "make_graphed_callables: modules must have no hooks when they are passed; register them afterwards"
@@ -434,7 +434,7 @@ class _Part:
             @staticmethod
             def forward(ctx: Any, *inputs: Tensor) -> tuple:
                 for static, x in zip(part.inputs[: part.given], inputs, strict=False):
-                    if static.data_ptr() != x.data_ptr():
+                    if not static.is_set_to(x):
                         static.copy_(x)
                 part.forward.replay()
                 return tuple(x.detach() for x in part.outputs)
@@ -443,7 +443,7 @@ class _Part:
             @once_differentiable
             def backward(ctx: Any, *grads: Any) -> tuple:
                 for static, g in zip(part.incoming, grads, strict=True):
-                    if static is not None and static.data_ptr() != g.data_ptr():
+                    if static is not None and not static.is_set_to(g):
                         static.copy_(g)
                 part.backward.replay()
                 return tuple(None if g is None else g.detach() for g in part.outgoing)
@@ -452,7 +452,7 @@ class _Part:
             return tree_unflatten(Graphed.apply(*tree_leaves(args), *part.parameters), part.form)
 
         function = self.function
-        if not isinstance(function, Module):
+        if not isinstance(function, ModuleBase):
             return graphed
         training, eager = function.training, function.forward
 

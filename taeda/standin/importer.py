@@ -26,7 +26,7 @@ TORCH_VERSION = "2.13.0"
 RENAMED = {
     "autograd.anomaly_mode": "taeda.autograd.anomaly", "autograd.grad_mode": "taeda.autograd.modes",
     "_functorch.eager_transforms": "taeda.func.transforms", "_functorch.vmap": "taeda.func.vmap",
-    "distributed.checkpoint.api": "taeda.distributed.checkpoint", "cuda.graphs": "taeda.cuda",
+    "distributed.checkpoint.api": "taeda.distributed.checkpoint",
     "distributed.tensor._utils": "taeda.distributed.tensor.layout", "optim.adamw": "taeda.optim.adam",
     "optim._adafactor": "taeda.optim.adafactor", "optim._muon": "taeda.optim.muon",
     "types": "taeda.standin.overlay.types", "version": "taeda.standin.overlay.version",
