@@ -5,6 +5,7 @@ A *place* is the device on which the calls of a thread run: what they allocate i
 and their launches run there. The call path sets it where it meets a tensor of another device.
 """
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 # The kernel ABI (see taeda/kernels/ir.py).
@@ -34,6 +35,27 @@ cdef struct Device:
     bint elements
 
 cdef Device* devices         # by number
+
+# What a device has whose work runs behind the program. NULLs: work is done when a launch returns.
+cdef struct Behind:
+    # Two words on the device that a launch writes to where it finds bad values, zeros now. When the device is next
+    # waited for, `error` is raised if they are not: a class, and a text with a place for the first word.
+    char* (*report)(int number, PyObject* error) noexcept
+    # The number of this thread's current stream; 0 for the default one. Of device 0: that of the current device.
+    int (*stream)(int number) noexcept
+    # Let this thread's work go to a stream; gives the one before. It stays where the stream is another device's.
+    int (*swap_stream)(int number, int stream) noexcept
+    # Let the current stream wait for what another one has now.
+    void (*join)(int number, int stream) noexcept
+    # Memory is used on the current stream: it is not given out again before that is done.
+    void (*keep)(int number, void* data) noexcept
+
+cdef Behind* behind          # by number
+# How many streams there are beside the default ones.
+cdef int nstreams
+cdef void count_streams(int count) noexcept
+# The number of the stream to which the work of this thread's place goes.
+cdef int stream_here() noexcept
 
 # How many threads have a place other than the CPU, or are observed: where there is none, nobody need ask for the place.
 cdef int elsewhere

@@ -26,6 +26,9 @@ REGISTERED = [None, None]
 
 cdef Device[MOST_DEVICES] table
 cdef Device* devices = &table[0]
+cdef Behind[MOST_DEVICES] table_behind
+cdef Behind* behind = &table_behind[0]
+cdef int nstreams = 0
 cdef int elsewhere = 0
 #: Types of devices: the numbers of those that there are, by index.
 DEVICE_TYPES = {"cpu": [CPU_NUMBER], "meta": [META_NUMBER]}
@@ -62,6 +65,16 @@ cdef int swap_place(int number) noexcept nogil:
 
 cdef int kernel_place() noexcept nogil:
     return CPU_NUMBER if word == META_NUMBER else word
+
+
+cdef void count_streams(int count) noexcept:
+    global nstreams
+    nstreams = count
+
+
+cdef int stream_here() noexcept:
+    cdef int number = word, first = NUMBERS[ACCELERATOR][0]
+    return behind[number].stream(number) if behind[number].stream != NULL else behind[first].stream(CPU_NUMBER)
 
 
 def current_place():

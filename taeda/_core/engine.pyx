@@ -15,7 +15,7 @@ from ..kernels.forks import free_in_children
 from .callbacks import callbacks
 from .memory cimport unsettled
 from .passes cimport repeat_pass
-from .devices cimport CPU_NUMBER, META_NUMBER, end_call, here, swap_place
+from .devices cimport CPU_NUMBER, META_NUMBER, behind, end_call, here, nstreams, swap_place
 from .recipes cimport is_recording
 from .tensor cimport (
     ADD, GRAD_OFF, GRAD_ON, IADD, NOTHING, TANGENTS, DTYPES, VALUES, CopySlices, Node, NodeHook, Op, Saved, Tensor,
@@ -357,6 +357,8 @@ cdef class GraphTask:
     cdef set wanted              # the leaves to accumulate into; None: all
     cdef set needed              # nodes and leaves on a way to what is asked for; None: all
     cdef list at_end             # functions to call when the pass is over
+    cdef set streams             # (device, stream) of nodes that ran on other streams than the one of the pass
+    cdef int home                # that stream, while a node runs on its own; -1: it is the current one
 
     cdef list collect(self, list roots):
         """Every node that can be reached, newest first; counts what each leaf will get."""
@@ -385,6 +387,35 @@ cdef class GraphTask:
 
     cdef int deliver(self, object target, int nr, object grad) except -1:
         """Hand ``grad`` (None: nothing) to output ``nr`` of ``target``."""
+        cdef int before, number
+        if not nstreams or not isinstance(grad, Tensor) or (<Tensor>grad).device_type <= META_NUMBER:
+            return self.deliver_here(target, nr, grad)
+        number = (<Tensor>grad).device_type
+        before = self.move_to(number, (<Node>target).stream if isinstance(target, Node) else self.home, grad)
+        try:
+            return self.deliver_here(target, nr, grad)
+        finally:
+            if before >= 0:
+                behind[number].swap_stream(number, before)
+
+    cdef int move_to(self, int number, int stream, object grad) except -2:
+        """Make a stream of a device the current one, with a gradient that was made on the one before; gives that.
+        -1: it is the current one already, or none."""
+        cdef int before
+        if stream < 0 or behind[number].swap_stream == NULL:
+            return -1
+        before = behind[number].swap_stream(number, stream)
+        if behind[number].stream(number) == before:
+            return -1
+        behind[number].join(number, before)
+        self.streams.add((number, stream))
+        if (<Tensor>grad).holds == VALUES:
+            behind[number].keep(number, (<Tensor>grad).storage.data)
+        end_call()
+        return before
+
+    cdef int deliver_here(self, object target, int nr, object grad) except -1:
+        """:meth:`deliver` on the current stream."""
         cdef list buffer
         cdef LeafEntry entry
         grad = resolved(grad)
@@ -425,10 +456,17 @@ cdef class GraphTask:
     cdef int settle(self, object target) except -1:
         """Finish a leaf to which all gradients have come. Called when its entry alone holds their sum."""
         cdef LeafEntry entry
+        cdef int before, number
         if not isinstance(target, Node):
             entry = <LeafEntry>self.leaves[target]
             if entry.pending == 0 and entry.grad is not None:
-                self.finish_leaf(<Tensor>target, entry)
+                number = (<Tensor>target).device_type if self.home >= 0 else CPU_NUMBER
+                before = behind[number].swap_stream(number, self.home) if behind[number].swap_stream != NULL else -1
+                try:
+                    self.finish_leaf(<Tensor>target, entry)
+                finally:
+                    if before >= 0:
+                        behind[number].swap_stream(number, before)
                 entry.grad = None
         return 0
 
@@ -472,6 +510,33 @@ cdef class GraphTask:
                 self.deliver(node.targets[i], node.nrs[i], None)
                 self.settle(node.targets[i])
         return 0
+
+    cdef int run_on_stream(self, Node node, bint execute) except -1:
+        """:meth:`run_node` on the stream on which the op ran."""
+        cdef list grads = self.buffers[node]
+        cdef int number = CPU_NUMBER if grads is None else place_of(grads)
+        if number <= META_NUMBER or behind[number].swap_stream == NULL:
+            return self.run_node(node, execute)
+        grads = None
+        self.home = behind[number].swap_stream(number, node.stream)
+        try:
+            return self.run_node(node, execute)
+        finally:
+            behind[number].swap_stream(number, self.home)
+            self.home = -1
+
+    cdef int join_streams(self) except -1:
+        """Let the stream of the pass wait for those that nodes ran on."""
+        cdef int number, stream
+        for number, stream in self.streams:
+            if behind[number].stream(number) != stream:
+                behind[number].join(number, stream)
+        for g in self.results or ():
+            if isinstance(g, Tensor) and (<Tensor>g).holds == VALUES and (<Tensor>g).device_type > META_NUMBER:
+                number = (<Tensor>g).device_type
+                if behind[number].keep != NULL:
+                    behind[number].keep(number, (<Tensor>g).storage.data)
+        return end_call()
 
     cdef int run_node(self, Node node, bint execute) except -1:
         cdef int before
@@ -703,6 +768,8 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
     cdef int nr = 0, i, previous, setting
     task.buffers = {}
     task.leaves = {}
+    task.streams = set() if nstreams else None
+    task.home = -1
     task.through = THROUGH[0]
     if create_graph:
         setting = TANGENTS if task.through and grad_setting() == TANGENTS else GRAD_ON
@@ -750,7 +817,12 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
         for i in range(len(nodes)):
             node = <Node>nodes[i]
             nodes[i] = None
-            task.run_node(node, needed is None or _below(node, needed))
+            if nstreams:
+                task.run_on_stream(node, needed is None or _below(node, needed))
+            else:
+                task.run_node(node, needed is None or _below(node, needed))
+        if task.streams:
+            task.join_streams()
         if unsettled and accumulate_into:
             task.settle_leaves()
     finally:

@@ -564,6 +564,8 @@ cdef inline int number_node(Node node) except -1:
     global SEQUENCE
     SEQUENCE += 1
     node.seq = SEQUENCE
+    if nstreams:
+        node.stream = stream_here()
     if FORWARD_LEVELS[0] or NO_GRAD[0] == TANGENTS:
         note_forward_mode(node)
     return 0

@@ -4,10 +4,11 @@ An index out of range raises before anything is written. :mod:`taeda.ops.indexin
 broadcasting); here the indexed dimensions of a tensor are adjacent.
 """
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
-from .devices cimport CPU_NUMBER, FROM_TABLE, META_NUMBER, TO_HOST, devices, end_call, here, swap_place
+from .devices cimport CPU_NUMBER, FROM_TABLE, META_NUMBER, TO_HOST, behind, devices, end_call, here, swap_place
 from .kernel_args cimport AlongArgs, RowArgs
 from .planners cimport build, known, new_owner, of_family, of_number
 from .dims cimport merge_dims
@@ -63,11 +64,20 @@ def int64_index(Tensor t):
     return as_index(t)
 
 
-cdef char* flag_there(int64_t* flag, int64_t nbytes) except NULL:
+cdef tuple OUT_OF_RANGE = (IndexError, "an index is out of range")
+cdef tuple OUT_OF_BOUNDS = (RuntimeError, "an index is out of bounds")
+
+
+cdef char* flag_there(int64_t* flag, int64_t nbytes, tuple error) except NULL:
     cdef char* there
-    note_flag(flag, nbytes)
     if here() <= META_NUMBER:
+        note_flag(flag, nbytes)
         return <char*>flag
+    if behind[here()].report != NULL:
+        there = behind[here()].report(here(), <PyObject*>error)
+        if there == NULL:
+            end_call()
+        return there
     there = <char*>take_scratch(nbytes)
     if there == NULL:
         end_call()
@@ -77,27 +87,33 @@ cdef char* flag_there(int64_t* flag, int64_t nbytes) except NULL:
 
 
 cdef int flag_back(char* there, int64_t* flag, int64_t nbytes) except -1:
-    if there != <char*>flag:
+    if there != <char*>flag and behind[here()].report == NULL:
         devices[here()].copy(here(), flag, there, nbytes, TO_HOST)
         release_scratch(there, nbytes)
         end_call()
     return 0
 
 
-cdef bint in_range(Tensor index, int64_t size, bint wrap) except -1:
+cdef bint is_late() noexcept:
+    return here() > META_NUMBER and behind[here()].report != NULL
+
+
+cdef bint in_range(Tensor index, int64_t size, bint wrap, tuple error, char** found) except -1:
     """Whether all of a contiguous int64 index is within ``[0, size)`` (``[-size, size)`` with ``wrap``)."""
     cdef int64_t bad = 0
     cdef char* ptr[2]
     cdef kernel_t fn = known(CHECK, wrap)
-    ptr[0], ptr[1] = flag_there(&bad, 8), address_of(index)
+    ptr[0], ptr[1] = flag_there(&bad, 8, error), address_of(index)
     launch(fn if fn != NULL else build(CHECK, wrap, (bool(wrap),)), ptr, 2, &size, 1, index.count, 8)
     flag_back(ptr[0], &bad, 8)
+    if found != NULL:
+        found[0] = ptr[0] if is_late() else NULL
     return bad == 0
 
 
 def check_index(Tensor index, int64_t size, bint wrap=False):
     """Whether every element of an int64 index is within a dimension of that size."""
-    return in_range(as_index(index), size, wrap)
+    return in_range(as_index(index), size, wrap, OUT_OF_RANGE, NULL)
 
 
 def extent(Tensor index):
@@ -165,8 +181,8 @@ cdef void add_dim(Dims* d, int64_t size, int64_t far, int64_t near) noexcept:
         d.n += merge_dims(d.size + d.n - 2, d.far + d.n - 2, 2, 2, MAXDIM + 1, 1) - 2
 
 
-cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good):
-    """Byte offsets of several combined indices."""
+cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good, char** found):
+    """Byte offsets of several combined indices; ``found`` as of :func:`in_range`."""
     cdef int k, n = len(indices)
     cdef Tensor t = <Tensor>indices[0]
     cdef Tensor out = empty_tensor(I64, 1, &t.count)
@@ -174,7 +190,7 @@ cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good):
     cdef char* ptr[2 + MAXDIM]
     cdef int64_t bad = 0
     cdef kernel_t fn = of_number(OFFSETS, n)
-    ptr[0], ptr[1] = address_of(out), flag_there(&bad, 8)
+    ptr[0], ptr[1] = address_of(out), flag_there(&bad, 8, OUT_OF_RANGE)
     for k in range(n):
         t = <Tensor>indices[k]
         ptr[2 + k] = address_of(t)
@@ -183,6 +199,7 @@ cdef Tensor total_offsets(list indices, Tensor source, int first, bint* good):
     launch(fn, ptr, 2 + n, arg, 2 * n, out.count, 8 * n)
     flag_back(ptr[1], &bad, 8)
     good[0] = bad == 0
+    found[0] = ptr[1] if is_late() else NULL
     return out
 
 
@@ -199,6 +216,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     cdef Dims outer, rest, middle
     cdef RowArgs arg
     cdef char* ptr[4]
+    cdef char* found = NULL      # where a check has written that the rows must not be
     cdef bint good = True
     cdef kernel_t fn
     if near.count == 0:
@@ -223,12 +241,12 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     if outer.n > 2 or rest.n > 2 or middle.n > 1:
         return move_rows_slowly(far, near, indices, first, action, wrap, outer.n > 2 or rest.n > 2)
     if m > 1:
-        index = total_offsets(indices, far, first, &good)
+        index = total_offsets(indices, far, first, &good, &found)
         if not good:
             raise_out_of_range(indices, far, first)
         how, step = OFFSET, 0
     else:
-        if action != GET and not in_range(index, far.sizes[first], wrap):
+        if action != GET and not in_range(index, far.sizes[first], wrap, OUT_OF_RANGE, &found):
             raise_out_of_range(indices, far, first)
         how, step = (WRAP if wrap else PLAIN), far.strides[first] * ITEMSIZE[near.code]
     memset(&arg, 0, sizeof(arg))
@@ -266,7 +284,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         inner = FILL
     else:
         inner = STRIDED
-    ptr[1] = flag_there(&bad, 8)
+    ptr[1] = found if found != NULL else flag_there(&bad, 8, OUT_OF_RANGE)
     ptr[3] = address_to_read(index)
     ptr[0], ptr[2] = ((address_of(near), address_to_read(far)) if action == GET
                       else (address_of(far), address_to_read(near)))
@@ -412,6 +430,7 @@ cdef bint move_along(Tensor far, Tensor near, Tensor index, int dim, int action)
     cdef int64_t strides[MAXDIM]
     cdef int d, nd = index.nd
     cdef int64_t before = 1, repeated = 1, one = 1, size
+    cdef char* found = NULL
     cdef Tensor at
     if index.count == 0:
         return True
@@ -423,13 +442,13 @@ cdef bint move_along(Tensor far, Tensor near, Tensor index, int dim, int action)
         elif d < dim and strides[d]:
             before *= sizes[d]
     if repeated < 2:
-        return move_each(far, near, as_index(index), dim, action)
+        return move_each(far, near, as_index(index), dim, action, False, NULL)
     for d in range(dim):
         if before == 1:
             sizes[d] = 1
     at = as_index(alias_tensor(index, nd, sizes, strides, 0))
     size = far.sizes[dim]
-    if size == 0 or (action != GET or before == 1) and not in_range(at, size, False):
+    if size == 0 or (action != GET or before == 1) and not in_range(at, size, False, OUT_OF_BOUNDS, &found):
         return False
     if before == 1:  # whole slices
         at = alias_tensor(at, 1, &at.count, &one, 0)
@@ -437,7 +456,7 @@ cdef bint move_along(Tensor far, Tensor near, Tensor index, int dim, int action)
         return True
     for d in range(nd):
         strides[d] = 0 if d > dim else at.strides[d]
-    return move_each(far, near, alias_tensor(at, nd, index.sizes, strides, 0), dim, action, True)
+    return move_each(far, near, alias_tensor(at, nd, index.sizes, strides, 0), dim, action, True, found)
 
 
 cdef struct OuterDim:    # bytes from one position to the next on the two sides and in the index
@@ -449,9 +468,9 @@ cdef struct Along:
     OuterDim outer[MAXDIM]
 
 
-cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bint trusted=False) except -1:
-    """:func:`along` for an int64 index: contiguous, or at any strides where it is known to be in range
-    (``trusted``)."""
+cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bint trusted, char* found) except -1:
+    """:func:`along` for an int64 index: contiguous, or at any strides where it was checked (``trusted``; ``found`` as
+    of :func:`in_range`)."""
     cdef int d, nd = at.nd, inner, outer = 0, what, parts, kind, key
     cdef int item = ITEMSIZE[near.code], code = near.code
     cdef Along numbers
@@ -462,7 +481,7 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
     cdef kernel_t fn
     cdef bint last
     size = far.sizes[dim] if far.nd else 1
-    if not trusted and action != GET and not in_range(at, size, False):
+    if not trusted and action != GET and not in_range(at, size, False, OUT_OF_BOUNDS, &found):
         return False
     if size == 0:
         return False
@@ -516,7 +535,7 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         fn = build(ALONG, key, (item if action <= PUT else NAMES[code], ACTIONS[action], LAYOUTS[kind], outer))
     ptr[0], ptr[2] = ((address_of(near), address_to_read(far)) if action == GET
                       else (address_of(far), address_to_read(near)))
-    ptr[1] = flag_there(&bad, 8)
+    ptr[1] = found if found != NULL else flag_there(&bad, 8, OUT_OF_BOUNDS)
     ptr[3] = address_to_read(at)
     launch(fn, ptr, 4, <int64_t*>&numbers, <int>(sizeof(AlongArgs) + outer * sizeof(OuterDim)) // 8, units,
            at.count // units * 16)

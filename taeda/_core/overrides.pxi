@@ -222,12 +222,34 @@ cdef bint asks_for_another(PyObject** values, object names, int number) except -
     return False
 
 
+cdef PyObject* running = NULL   # the op that runs on a device
+
+
+def running_op():
+    """The name of the op that runs on a device; None: there is none."""
+    return None if running == NULL else (<Op>running).name
+
+
+cdef object run_there(Op op, int number, PyObject** args, Py_ssize_t n, PyObject* kwnames):
+    """The call of an op in the place of its tensors, by its planner there."""
+    global running
+    cdef PyObject* bound[MAXARGS]
+    cdef PyObject* out = NULL
+    cdef PyObject* before = running
+    cdef object packed
+    if any_conjugate_view(args, n, 2):
+        return call_conjugated(op, args, n, kwnames)
+    packed = bind(op, args, n, kwnames, bound, &out)
+    running = <PyObject*>op
+    try:
+        return run(<Op?>planner_of(op, number), bound, <object>out if out != NULL else None)
+    finally:
+        running = before
+
+
 cdef object call_there(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
     """The call with tensors on a device, in that place. NotImplemented where this is the place already."""
     cdef Found found
-    cdef PyObject* bound[MAXARGS]
-    cdef PyObject* out = NULL
-    cdef object there, packed
     cdef int before
     found.number, found.others = CPU_NUMBER, False
     look_for_devices(&found, args, n + (0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)), 2)
@@ -238,16 +260,13 @@ cdef object call_there(object function, PyObject** args, Py_ssize_t n, PyObject*
         if result is not NotImplemented:
             return result
     if here() == found.number:
-        if type(function) is Op and any_conjugate_view(args, n, 2):
-            return call_conjugated(<Op>function, args, n, kwnames)
-        there = planner_of(function, found.number) if type(function) is Op else function
-        if there is function:
-            return NotImplemented
-        packed = bind(<Op?>function, args, n, kwnames, bound, &out)
-        return run(<Op?>there, bound, <object>out if out != NULL else None)
+        return run_there(<Op>function, found.number, args, n, kwnames) if type(function) is Op else NotImplemented
     before = swap_place(found.number)
     try:
-        result = PyObject_Vectorcall(function, args, n, kwnames)
+        if type(function) is Op:
+            result = run_there(<Op>function, found.number, args, n, kwnames)
+        else:
+            result = PyObject_Vectorcall(function, args, n, kwnames)
     except BaseException:
         end_call()  # what failed on the device is the cause
         raise

@@ -54,3 +54,6 @@ cdef kernel_t of_arguments(str name, tuple args) except NULL
 cdef kernel_t known_key(tuple key) except? NULL
 # Likewise for a key of its own; `make` gives the kernel's address, and is called once.
 cdef kernel_t of_key(tuple key, object make, tuple args) except NULL
+
+# What computes `op` on the device `number`: the op itself, unless it was given a planner there.
+cdef object planner_of(object op, int number)

@@ -13,12 +13,12 @@ What a planner in Python works out from the forms of an op's arguments is here a
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from .devices cimport build_there, elsewhere, kernel_place
+from .devices cimport MOST_DEVICES, build_there, elsewhere, kernel_place
 from .callbacks import callbacks
 from .devices import DEVICES, cpu_kernel
 
 cdef list OWNERS = [None]       # names, by number
-cdef dict PLANNERS = {}         # (op, number of the device) -> what computes it
+cdef list PLANNERS = [{} for _ in range(MOST_DEVICES)]   # by number of the device: op -> what computes it
 cdef dict wide = {}             # kernels whose keys do not fit 64 bits
 cdef dict wide_there = {}       # those of devices, by (number, key)
 cdef dict FORMS = {}            # of each planner: forms of its arguments -> what it gave for them
@@ -168,17 +168,17 @@ def add_planner(op, str device, planner):
     """Let ``planner`` compute ``op`` on the devices of a type: an op with the same signature, see ``Op.on``."""
     for number, name in enumerate(DEVICES):
         if name.partition(":")[0] == device:
-            PLANNERS[op, number] = planner
+            PLANNERS[number][op] = planner
 
 
-def planner_of(op, int number):
-    """The planner of ``op`` on the device ``number``: the op itself, unless it was given one there."""
-    found = PLANNERS.get((op, number))
+cdef object planner_of(object op, int number):
+    cdef dict there = <dict>PLANNERS[number]
+    found = there.get(op)
     if found is None:
         found = op
         if op.traits.get("on_host"):
             found = callbacks.run_on_host(op)
-        PLANNERS[op, number] = found
+        there[op] = found
     return found
 
 

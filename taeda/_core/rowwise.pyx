@@ -31,6 +31,11 @@ cdef tuple NAMES = DTYPE_NAMES
 cdef int64_t STREAM_BYTES = stream_bytes()
 
 
+cdef tuple out_of_bounds(str name, int64_t classes):
+    """What a device raises later for a class that is out of range."""
+    return IndexError, f"{name}(): target {{}} is out of bounds: expected a class in [0, {classes - 1}]"
+
+
 @cython.final
 cdef class Rowwise(RowOp):
     """A row-wise kernel over contiguous operands, callable with the dimensions that make a row.
@@ -204,7 +209,7 @@ cdef class Rowwise(RowOp):
                 t = source
             elif shape == b"n":
                 report[0] = report[1] = 0
-                pointers[at] = flag_there(report, sizeof(report))
+                pointers[at] = flag_there(report, sizeof(report), out_of_bounds(self.name, n) if elsewhere else None)
                 key |= <uint64_t>I64 << (5 * at)
                 fill_strides(args + 3 + 4 * at, b"0", 0, n, b)
                 continue

@@ -18,7 +18,8 @@ from libc.string cimport memcmp
 from .callbacks import callbacks
 from .exchange import copied
 from .indexing cimport (
-    ADD, GET, MUL, PUT, as_index, in_range, move_along, move_rows, positions_of, select_where, take_rows,
+    ADD, GET, MUL, OUT_OF_BOUNDS, OUT_OF_RANGE, PUT, as_index, in_range, is_late, move_along, move_rows, positions_of,
+    select_where, take_rows,
 )
 from .memory cimport unsettled
 from .recorder cimport NUMBERS, note_filled
@@ -209,7 +210,8 @@ def index_select(Tensor input, dim, Tensor index):
     try:
         return take_rows(input, [i], at, False)
     except IndexError:
-        EXPLAIN["slices"](index, input, at)
+        if not is_late():  # else it is that of another call
+            EXPLAIN["slices"](index, input, at)
         raise
 
 
@@ -280,7 +282,7 @@ def write_slices(str name, Tensor input, dim, Tensor index, Tensor source, int a
         source = EXPLAIN["source"](name, target, at, i, source)
     if i.count == 0 or target.count == 0:
         return
-    if not in_range(i, target.sizes[at], False):
+    if not in_range(i, target.sizes[at], False, OUT_OF_RANGE if name == "index_copy_" else OUT_OF_BOUNDS, NULL):
         EXPLAIN["range"](name, index, target, at)
     refuse_shared(index, input)
     move_rows(target, unaliased(source, input), [i], at, action, False)
@@ -296,7 +298,8 @@ def embedding(Tensor weight, Tensor indices, padding_idx=-1, scale_grad_by_freq=
     try:
         return take_rows(weight, [as_index(indices)], 0, False)
     except IndexError:
-        EXPLAIN["slices"](indices, weight, 0)
+        if not is_late():  # else it is that of another call
+            EXPLAIN["slices"](indices, weight, 0)
         raise
 
 
@@ -314,7 +317,8 @@ def take(Tensor input, Tensor index):
     try:
         return take_rows(alias_tensor(flat, 1, &flat.count, &one, 0), [as_index(index)], 0, True)
     except IndexError:
-        EXPLAIN["take"](index, input)
+        if not is_late():  # else it is that of another call
+            EXPLAIN["take"](index, input)
         raise
 
 

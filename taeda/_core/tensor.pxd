@@ -126,6 +126,7 @@ cdef class Node:
     cdef int8_t released
     cdef int8_t dual             # what it made may have a tangent
     cdef int8_t tangents         # reverse passes do not enter it; 2: it has overwritten what they have a way to
+    cdef int32_t stream          # of the device, on which the op ran; 0: the default one
 
 @cython.freelist(256)
 @cython.trashcan(True)

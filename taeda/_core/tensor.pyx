@@ -33,7 +33,7 @@ from libc.string cimport memcmp, memcpy, memmove, memset
 
 from .devices cimport (
     CPU_NUMBER, FROM_HOST, FROM_TABLE, META_NUMBER, TO_HOST, WITHIN, Way, build_there, devices, elsewhere, end_call,
-    here, kernel_place, number_of, swap_place,
+    here, kernel_place, nstreams, number_of, stream_here, swap_place,
 )
 from .dims cimport count_of, distance, merge_dims, overflows_times, plus, times
 from .memory cimport (
@@ -44,8 +44,8 @@ from .callbacks import callbacks
 from .devices import ABSENT, DEVICES, DEVICE_TYPES, accelerator, device_count, is_registered
 from .machine import stream_bytes
 from .memory import on_move
-from .planners cimport keep, known, new_owner, of_family
-from .planners import add_planner, planner_of
+from .planners cimport keep, known, new_owner, of_family, planner_of
+from .planners import add_planner
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport is_observing, note_held, refuse_recording
 

@@ -54,7 +54,9 @@ def add_kernel(f: Function, again: Any = None) -> int:
         raise _compile.NoKernelError(f"{f.label}: it needs {', '.join(f.features)}, instructions of a processor")
     kernel = _Text(f)
     with _lock:
-        address, row = _native.add_kernel(_compile.calls_another(kernel.text), kernel.threads)
+        address, row = _native.add_kernel(
+            _compile.calls_another(kernel.text), kernel.threads, kernel.elements, kernel.lines
+        )
         assert row == len(_rows)
         _rows.append(kernel)
     return address
@@ -63,9 +65,15 @@ def add_kernel(f: Function, again: Any = None) -> int:
 _modules: dict[tuple, int] = {}  # functions of the driver, by the context and the name
 
 
-def entry(row: int, pointers: int, words: int, inner: int, schedule: Any) -> int:
-    """The driver's function for launches of the kernel of that row, in this thread's context."""
+def entry(row: int, pointers: int, words: int, inner: int, form: tuple | None, schedule: Any = None) -> int:
+    """The driver's function for launches of the kernel of that row, in this thread's context.
+
+    ``form`` is that of a launch over elements: dimensions, numbers of the kernel, elements of a thread, whether offsets
+    have 32 bits.
+    """
     kernel, other = _rows[row], _rows[inner] if inner >= 0 else None
+    if form is not None:
+        schedule = ("elements", *form, *((kernel.elements, kernel.outs) if form[2] > 1 else ((), 0)))
     shared = [one.label for one in (kernel, other) if one is not None and one.threads > 1]
     if shared and (other is not None or schedule is not None):
         raise _compile.NoKernelError(f"{shared[0]}: a warp runs it, and it is a part of another kernel")
@@ -87,12 +95,6 @@ def _loaded(label: str, text: str, inner: str, pointers: int, words: int, schedu
 
 _entries: dict[tuple, int] = {}
 
-#: Elements from which a thread has several. Below, a GPU has a thread for each.
-TOGETHER_FROM = 1 << 14
-
-#: The most lines of a kernel's text, all elements of a thread together: what LLVM compiles in a second.
-MOST_LINES = 4000
-
 
 def _entry_for(index: int, kernel: int, pointers: int, values: tuple, schedule: tuple) -> int:
     """The entry of a kernel for a launch with those pointers and numbers."""
@@ -103,55 +105,13 @@ def _entry_for(index: int, kernel: int, pointers: int, values: tuple, schedule: 
     key = (index, row, inner, pointers, len(values), schedule)
     if key not in _entries:
         _native.enter_context(index)
-        _entries[key] = entry(row, pointers, len(values), inner, schedule)
+        _entries[key] = entry(row, pointers, len(values), inner, None, schedule)
     return _entries[key]
 
 
-@functools.lru_cache(1 << 14)
-def _plan_elements(numbers: tuple, remainders: tuple) -> tuple[tuple, int, int]:
-    """How a pointwise kernel is run: the schedule, how many threads have several elements, and how many there are.
-
-    Args:
-        numbers: of the launch: kernel, memory operands, dimensions, numbers of the kernel; sizes, and strides of each
-            operand.
-        remainders: of the operands' addresses by 16.
-    """
-    address, nmem, nd, narg = numbers[:4]
-    kernel, sizes = _rows[_native.row_of(address)], numbers[4 : 4 + nd]
-    strides = [numbers[4 + nd * k : 4 + nd * (k + 1)] for k in range(1, nmem + 1)]
-    total = math.prod(sizes)
-    reach = max(sum((n - 1) * abs(s) for n, s in zip(sizes, by, strict=True)) for by in strides)
-    narrow = max(total, reach, *map(abs, chain(*strides))) < 1 << 31
-    dense = [k for k, (_, _, layout) in enumerate(kernel.elements) if layout == "c"]
-    together = 1
-    if total >= TOGETHER_FROM and dense and not any(layout == "v" for *_, layout in kernel.elements):
-        together = max(16 // max(kernel.elements[k][0] for k in dense), 1)
-    while together > 1 and not (
-        together * kernel.lines <= MOST_LINES
-        and (nd == 1 or sizes[-1] % together == 0)
-        and all(
-            x % (together * kernel.elements[k][0]) == 0 for k in dense for x in (remainders[k], *strides[k][:-1])
-        )
-    ):  # fmt: skip
-        together //= 2
-    whole = total // together
-    operands = (kernel.elements, kernel.outs) if together > 1 else ((), 0)
-    return ("elements", nd, narg, together, narrow, *operands), whole, whole + total % together
-
-
-def _run_elements(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
-    """``run_piece``: a pointwise kernel over elements of n dimensions, in one launch."""
-    kernel, nmem, nd, _ = numbers[:4]
-    schedule, whole, threads = _plan_elements(
-        numbers[: 4 + nd + nmem * nd], tuple([p & 15 for p in pointers[:nmem]])
-    )  # fmt: skip
-    values = (*pointers, whole, *numbers[1:])
-    _native.launch_entry(index, _entry_for(index, kernel, nmem, values, schedule), values, 0, threads)
-
-
 @functools.cache
-def _item_kernel(item: int) -> int:
-    """The kernel that copies one item of so many bytes."""
+def _item_kernel(index: int, item: int) -> int:
+    """The kernel of a device that copies one item of so many bytes."""
     f = Function("copy_item", vector_bytes=_compile.BASE.vector_bytes)
     copy_item(f, f.data(0), f.data(1), item)
     return add_kernel(f)
@@ -175,7 +135,8 @@ def _run_transposed(index: int, pointers: tuple, numbers: tuple, total: int) -> 
         if few < 0:
             inner = [*((n, apart, near) for n, near, apart in side), (columns, item, g["src_row"])]
         sizes, to, source = zip(*reversed(outer), *inner, strict=True)
-        _run_elements(index, pointers, (_item_kernel(item), 2, len(sizes), 0, *sizes, *to, *source), 0)
+        numbers = (_item_kernel(index, item), 2, len(sizes), 0, *sizes, *to, *source)
+        _native.run_elements(index, pointers, numbers)
         return
     per_column, per_row = (-(-n // _compile.SIDE) for n in (rows, columns))
     values = (
@@ -215,7 +176,6 @@ def _clear(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
 
 
 _SCHEDULES: dict[str, Callable] = {
-    "run_piece": _run_elements,
     "transpose_piece": _run_transposed,
     "in_slot": _run_in_slots,
     "copy_piece": _copy,
@@ -257,6 +217,14 @@ class Events:
         call("cuEventDestroy_v2", event)
 
 
+def _join(index: int, stream: int, other: int) -> None:
+    """Let a stream wait for what another one has now."""
+    event = get(POINTER, "cuEventCreate", 2)  # CU_EVENT_DISABLE_TIMING
+    call("cuEventRecord", event, other)
+    call("cuStreamWaitEvent", stream, event, 0)
+    call("cuEventDestroy_v2", event)
+
+
 class Cuda(Contract):
     """One device; memory, launches and copies are in ``_native.pyx``."""
 
@@ -277,8 +245,7 @@ class Cuda(Contract):
         return compile()
 
     def synchronize(self) -> None:
-        _native.enter_context(self.index)
-        call("cuCtxSynchronize")
+        _native.wait_for_device(self.index)
 
     def attribute(self, number: int) -> int:
         """A ``CU_DEVICE_ATTRIBUTE``."""
@@ -378,7 +345,8 @@ def find() -> str | None:
     except (_driver.MissingError, _driver.CudaError) as error:
         _why = str(error)
         return _why
-    _native.set_hooks(_driver.error_of, entry, hosted_launch, HOOKS["explain"])
+    elements = next(address for address, name in _HOSTED.items() if name == "run_piece")
+    _native.set_hooks(_driver.error_of, entry, hosted_launch, HOOKS["explain"], _join, elements)
     contexts = [get(POINTER, "cuDevicePrimaryCtxRetain", device.handle) for device in made]
     number = register_device("cuda", made.__getitem__, len(made))
     _native.take_devices(number, contexts, os.environ.get("TAEDA_CUDA_BLOCKING") == "1")

@@ -4,17 +4,21 @@ The table is filled from libcuda, or from whatever stands in for it (``driver.py
 """
 
 import bisect
+import sys
 import threading
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from taeda._core.devices cimport (
-    FROM_HOST, FROM_TABLE, MOST_DEVICES, TO_HOST, WITHIN, Device, Way, devices, kernel_t, swap_place,
+    CPU_NUMBER, FROM_HOST, FROM_TABLE, MOST_DEVICES, TO_HOST, WITHIN, Behind, Device, Way, behind, count_streams,
+    devices, kernel_t,
 )
 
 from taeda._core import OutOfMemoryError
+from taeda._core.tensor import running_op
 from taeda._core.devices import fail
 
 cdef extern from *:
@@ -27,6 +31,7 @@ cdef extern from *:
     TAEDA_OWN int taeda_gpu = 0;                 /* index of the current device */
     TAEDA_OWN void *taeda_context = 0;           /* that is current */
     TAEDA_OWN void *taeda_streams[32];           /* the current stream, by index of the device */
+    TAEDA_OWN int taeda_numbers[32];             /* and its number */
     TAEDA_OWN int taeda_async = 0;               /* copies from and to pinned memory need not be waited for */
     TAEDA_OWN long long taeda_owners[32];        /* whose memory is allocated, by index: 0, or a graph's or pool's */
     TAEDA_OWN int taeda_capturing = 0;           /* work is captured into a graph */
@@ -34,12 +39,28 @@ cdef extern from *:
     int current_index "taeda_gpu"
     void* current_context "taeda_context"
     void** current_streams "taeda_streams"
+    int* current_numbers "taeda_numbers"
     int waits_not "taeda_async"
     int64_t* current_owners "taeda_owners"
     int capturing "taeda_capturing"
 
+cdef extern from *:
+    """
+    #if defined(_MSC_VER) && !defined(__clang__)
+      #include <intrin.h>
+      static int taeda_lowest(unsigned long long x) { unsigned long at; _BitScanForward64(&at, x); return (int)at; }
+      static int taeda_highest(unsigned long long x) { unsigned long at; _BitScanReverse64(&at, x); return (int)at; }
+    #else
+      static inline int taeda_lowest(unsigned long long x) { return __builtin_ctzll(x); }
+      static inline int taeda_highest(unsigned long long x) { return 63 - __builtin_clzll(x); }
+    #endif
+    """
+    int lowest_bit "taeda_lowest" (uint64_t x) nogil     # of a number that is not 0
+    int highest_bit "taeda_highest" (uint64_t x) nogil
+
 # ---- the driver ------------------------------------------------------------------------------------------------------
 
+ctypedef int (*of_nothing_t)() noexcept nogil
 ctypedef int (*of_pointer_t)(void*) noexcept nogil
 ctypedef int (*get_pointer_t)(void**) noexcept nogil
 ctypedef int (*alloc_t)(uint64_t*, size_t) noexcept nogil
@@ -62,41 +83,44 @@ cdef struct Driver:
     fill_t fill
     launch_t launch
     exchange_t exchange
+    of_nothing_t wait_all
 
 cdef Driver driver
 
 #: The functions that this module calls, by their names in libcuda.
 FUNCTIONS = ("cuCtxSetCurrent", "cuStreamSynchronize", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpyHtoDAsync_v2",
              "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cuLaunchKernel",
-             "cuThreadExchangeStreamCaptureMode")
+             "cuThreadExchangeStreamCaptureMode", "cuCtxSynchronize")
 
 
 def fill_table(*addresses):
     """Take the addresses of :data:`FUNCTIONS`."""
-    cdef uintptr_t at[10]
+    cdef uintptr_t at[11]
     cdef int i
-    for i in range(10):
+    for i in range(11):
         at[i] = addresses[i]
     driver.set_context, driver.wait_stream = <of_pointer_t>at[0], <of_pointer_t>at[1]
     driver.allocate, driver.release = <alloc_t>at[2], <free_t>at[3]
     driver.to_device, driver.to_host, driver.within = <to_device_t>at[4], <to_host_t>at[5], <within_t>at[6]
     driver.fill, driver.launch, driver.exchange = <fill_t>at[7], <launch_t>at[8], <exchange_t>at[9]
+    driver.wait_all = <of_nothing_t>at[10]
 
 
 cdef object ERROR = None      # error(result, what): the exception for a result of the driver
 cdef object BUILD = None      # build(kernel, pointers, words, inner, slots): the entry of a kernel, an address
 cdef object HOSTED = None     # hosted(number, address): what a launch of a function of the core does instead
 cdef object EXPLAIN = None    # explain(memory, bytes): the message where there is no more
+cdef kernel_t ELEMENTS = NULL  # `run_piece` of the core
 cdef int FIRST = 0            # the number of device 0
 cdef void* contexts[MOST_DEVICES]   # by index
 cdef bint forked = False      # this process was forked from one that used a device
 
 
-def set_hooks(error, build, hosted, explain):
+def set_hooks(error, build, hosted, explain, join, uintptr_t elements):
     """Set what this module calls for what is rare: errors, a kernel's first launch, launches of the core's functions, a
-    lack of memory."""
-    global ERROR, BUILD, HOSTED, EXPLAIN
-    ERROR, BUILD, HOSTED, EXPLAIN = error, build, hosted, explain
+    lack of memory. ``elements`` is the address of the core's function that runs pointwise kernels."""
+    global ERROR, BUILD, HOSTED, EXPLAIN, JOIN, ELEMENTS
+    ERROR, BUILD, HOSTED, EXPLAIN, JOIN, ELEMENTS = error, build, hosted, explain, join, <kernel_t><void*>elements
 
 
 def after_fork():
@@ -162,11 +186,54 @@ def get_stream(int index):
     return <uintptr_t>current_streams[index]
 
 
+cdef list streams = [None]     # (index, handle), by number; the default ones are number 0
+cdef dict stream_numbers = {}
+cdef object JOIN = None        # join(index, stream, other): a stream waits for what another one has now
+
+
 def set_stream(int index, uintptr_t stream):
     """Let this thread's work on a device go to a stream; gives the one before."""
     cdef uintptr_t before = <uintptr_t>current_streams[index]
-    current_streams[index] = <void*>stream
+    cdef object number = stream_numbers.get((index, stream)) if stream else 0
+    if number is None:
+        number = stream_numbers[index, stream] = len(streams)
+        streams.append((index, stream))
+        count_streams(len(streams) - 1)
+    current_streams[index], current_numbers[index] = <void*>stream, number
     return before
+
+
+cdef int stream_row(int number) noexcept:
+    return current_numbers[current_index if number == CPU_NUMBER else number - FIRST]
+
+
+cdef int swap_stream_row(int number, int stream) noexcept:
+    cdef int index = number - FIRST, before = current_numbers[index]
+    cdef uintptr_t handle = 0
+    if stream != before:
+        if stream:
+            of, handle = streams[stream]
+            if of != index:
+                return before
+        current_streams[index], current_numbers[index] = <void*>handle, stream
+    return before
+
+
+cdef void join_row(int number, int stream) noexcept:
+    cdef int index = number - FIRST
+    try:
+        enter(index)
+        JOIN(index, <uintptr_t>current_streams[index], streams[stream][1] if stream else 0)
+    except BaseException as error:
+        fail(error)
+
+
+cdef void keep_row(int number, void* data) noexcept:
+    cdef int index = number - FIRST
+    try:
+        memory_of(index).record_stream(<uintptr_t>data, <uintptr_t>current_streams[index])
+    except BaseException as error:
+        fail(error)
 
 
 def set_waiting(bint waits):
@@ -216,7 +283,7 @@ cdef class Captured:
         cdef void* made
         current_owners[self.index] = 0
         try:
-            made = (<Memory>MEMORIES[self.index]).allocate(nbytes, NULL)
+            made = memory_of(self.index).allocate(nbytes, NULL)
         finally:
             current_owners[self.index] = self.owner
         content = bytearray((<const char*>source)[:nbytes])
@@ -250,7 +317,7 @@ def end_capture():
     current_owners[c.index] = c.before
     capturing -= 1
     relaxed -= 1
-    (<Memory>MEMORIES[c.index]).hold_blocks(c)
+    memory_of(c.index).hold_blocks(c)
     return c
 
 
@@ -282,7 +349,8 @@ cdef enum:
     LARGE = 10 << 20           # up to here from segments of LARGE_SEGMENT, beyond from their own
     LARGE_SEGMENT = 20 << 20
     ROUND_LARGE = 2 << 20
-    NBINS = 160                # four for each power of two
+    NBINS = 192                # four for each power of two
+    BIN_WORDS = 3              # with a bit for each
 
 cdef struct Block:
     uint64_t address
@@ -292,13 +360,14 @@ cdef struct Block:
     Block* before              # of the segment
     Block* after
     Block* previous            # of the bin
-    Block* next
+    Block* next                # likewise; of a block in use, of its list
 
 cdef struct Pool:
     void* stream
     int64_t owner              # 0: of everybody
     bint small
     Block* bins[NBINS]
+    uint64_t filled[BIN_WORDS]   # a bit for each bin that has a block
     Pool* next
 
 cdef enum:
@@ -308,12 +377,21 @@ cdef enum:
 STATISTICS = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
               "inactive_split_bytes", "requested_bytes")
 
+cdef inline void tally(int64_t* s, int64_t by) noexcept:
+    """Count in a row of statistics: current, peak, allocated, freed."""
+    s[0] += by
+    if s[0] > s[1]:
+        s[1] = s[0]
+    if by > 0:
+        s[2] += by
+    else:
+        s[3] -= by
+
+
 cdef inline int bin_of(int64_t size) noexcept:
     """The bin of a size: the power of two, and a quarter of it."""
     cdef uint64_t units = <uint64_t>(size // ROUND)
-    cdef int power = 0
-    while units >> (power + 1):
-        power += 1
+    cdef int power = highest_bit(units | 1)
     return min(4 * power + (<int>((units << 2) >> power) & 3), NBINS - 1)
 
 
@@ -322,7 +400,8 @@ cdef class Memory:
 
     cdef readonly int index
     cdef Pool* pools
-    cdef dict blocks                   # the addresses of Block, by that of the memory
+    cdef Block** blocks                # those in use, by address: lists, as many as `nblocks` rounds up to
+    cdef int64_t nblocks, places
     cdef dict users                    # streams that use a block beside its own, by its address
     cdef list waiting                  # (events, address) of blocks that were given back and are in use
     cdef list deferred                 # (streams, address) of those that were given back in a capture
@@ -337,17 +416,61 @@ cdef class Memory:
 
     def __cinit__(self, int index):
         self.index, self.limit = index, -1
-        self.blocks, self.users, self.waiting, self.deferred, self.holders = {}, {}, [], [], {}
-        self.held, self.limbo = {}, {}
+        self.users, self.waiting, self.deferred, self.holders, self.held, self.limbo = {}, [], [], {}, {}, {}
+        self.more_places()
+
+    cdef int more_places(self) except -1:
+        """Room for more blocks in use."""
+        cdef int64_t i, before = self.places
+        cdef Block** old = self.blocks
+        cdef Block* b
+        cdef Block* following
+        cdef Block** made = <Block**>calloc(2 * before if before else 256, sizeof(Block*))
+        if made == NULL:
+            raise MemoryError
+        self.blocks, self.nblocks, self.places = made, 0, 2 * before if before else 256
+        for i in range(before):
+            b = old[i]
+            while b != NULL:
+                following = b.next
+                self.note(b)
+                b = following
+        free(old)
+        return 0
+
+    cdef inline Block** place(self, uint64_t address) noexcept:
+        """The list of blocks in use that one of that address is in."""
+        return self.blocks + ((address // 64 * <uint64_t>0x9E3779B97F4A7C15 >> 32) & <uint64_t>(self.places - 1))
+
+    cdef inline void note(self, Block* b) noexcept:
+        """A block is in use."""
+        cdef Block** head = self.place(b.address)
+        b.next = head[0]
+        head[0] = b
+        self.nblocks += 1
+
+    cdef Block* known(self, uint64_t address) noexcept:
+        """The block in use of that address; NULL: there is none."""
+        cdef Block* b = self.place(address)[0]
+        while b != NULL and b.address != address:
+            b = b.next
+        return b
+
+    cdef Block* forget(self, uint64_t address) noexcept:
+        """Take the block of that address off those in use."""
+        cdef Block** at = self.place(address)
+        cdef Block* b
+        while at[0] != NULL and at[0].address != address:
+            at = &at[0].next
+        b = at[0]
+        if b != NULL:
+            at[0] = b.next
+            self.nblocks -= 1
+        return b
 
     cdef void count(self, int what, bint small, int64_t by) noexcept:
-        cdef int64_t* s
-        cdef int group
-        for group in (0, 1 if small else 2):
-            s = self.stats[what][group]
-            s[0] += by
-            s[1] = max(s[1], s[0])
-            s[2 if by > 0 else 3] += by if by > 0 else -by
+        tally(self.stats[what][0], by)
+        tally(self.stats[what][1 if small else 2], by)
 
     cdef void count_block(self, Block* b, int sign) noexcept:
         """Count a block as used (1) or no longer (-1)."""
@@ -366,21 +489,27 @@ cdef class Memory:
 
     cdef void put(self, Block* b) noexcept:
         """Put a free block into its bin."""
-        cdef Block** head = &b.pool.bins[bin_of(b.size)]
+        cdef int at = bin_of(b.size)
+        cdef Block** head = &b.pool.bins[at]
         b.previous, b.next = NULL, head[0]
         if head[0] != NULL:
             head[0].previous = b
         head[0] = b
+        b.pool.filled[at >> 6] |= <uint64_t>1 << (at & 63)
         if b.before != NULL or b.after != NULL:
             self.count(INACTIVE, b.pool.small, 1)
             self.count(INACTIVE_BYTES, b.pool.small, b.size)
 
     cdef void take(self, Block* b) noexcept:
         """Take a free block out of its bin."""
+        cdef int at
         if b.previous != NULL:
             b.previous.next = b.next
         else:
-            b.pool.bins[bin_of(b.size)] = b.next
+            at = bin_of(b.size)
+            b.pool.bins[at] = b.next
+            if b.next == NULL:
+                b.pool.filled[at >> 6] &= ~(<uint64_t>1 << (at & 63))
         if b.next != NULL:
             b.next.previous = b.previous
         if b.before != NULL or b.after != NULL:
@@ -402,17 +531,23 @@ cdef class Memory:
 
     cdef Block* find(self, Pool* pool, int64_t size) noexcept:
         """The smallest free block of the first bin that has one of at least ``size`` bytes."""
-        cdef int at
+        cdef int first = bin_of(size), word
+        cdef uint64_t bins
         cdef Block* b
         cdef Block* best = NULL
-        for at in range(bin_of(size), NBINS):
-            b = pool.bins[at]
-            while b != NULL:
-                if b.size >= size and (best == NULL or b.size < best.size):
-                    best = b
-                b = b.next
-            if best != NULL:
-                return best
+        for word in range(first >> 6, BIN_WORDS):
+            bins = pool.filled[word]
+            if word == first >> 6:
+                bins &= ~<uint64_t>0 << (first & 63)
+            while bins:
+                b = pool.bins[64 * word + lowest_bit(bins)]
+                while b != NULL:
+                    if b.size >= size and (best == NULL or b.size < best.size):
+                        best = b
+                    b = b.next
+                if best != NULL:
+                    return best
+                bins &= bins - 1
         return NULL
 
     cdef Block* segment(self, Pool* pool, int64_t size) except? NULL:
@@ -478,13 +613,17 @@ cdef class Memory:
             b.size, b.after = size, rest
             self.put(rest)
         b.used, b.requested = True, nbytes
-        self.blocks[b.address] = <uintptr_t>b
+        if self.nblocks >= self.places:
+            self.more_places()
+        self.note(b)
         self.count_block(b, 1)
         self.count_active(b, 1)
         return <void*>b.address
 
     cdef int release(self, void* data) except -1:
-        cdef Block* b = <Block*><uintptr_t>self.blocks.pop(<uintptr_t>data)
+        cdef Block* b = self.forget(<uint64_t>data)
+        if b == NULL:
+            raise RuntimeError(f"device cuda:{self.index} has no memory at {<uintptr_t>data:#x}")
         self.count_block(b, -1)
         if self.held and <uintptr_t>data in self.held:
             self.limbo[<uintptr_t>data] = <uintptr_t>b
@@ -556,9 +695,16 @@ cdef class Memory:
     cdef int hold_blocks(self, Captured c) except -1:
         """A capture has ended: hold the blocks that it reads, and give back the others that were deferred."""
         cdef Block* b
+        cdef int64_t i
         ends = {}
-        for value in (*self.blocks.values(), *[at for _, at in self.deferred]):
-            b = <Block*><uintptr_t>value
+        for i in range(self.places):
+            b = self.blocks[i]
+            while b != NULL:
+                if b.pool.owner != c.owner:
+                    ends[b.address] = b.address + <uint64_t>b.size
+                b = b.next
+        for _, at in self.deferred:
+            b = <Block*><uintptr_t>at
             if b.pool.owner != c.owner:
                 ends[b.address] = b.address + <uint64_t>b.size
         starts = sorted(ends)
@@ -628,16 +774,13 @@ cdef class Memory:
 
     def record_stream(self, uintptr_t address, uintptr_t stream):
         """A tensor is used on another stream: its memory is not used again before the work that is there now ends."""
-        cdef Block* b
-        if address not in self.blocks:
-            return  # not from here
-        b = <Block*><uintptr_t>self.blocks[address]
-        if <uintptr_t>b.pool.stream != stream:
+        cdef Block* b = self.known(address)
+        if b != NULL and <uintptr_t>b.pool.stream != stream:  # NULL: not from here
             self.users.setdefault(address, set()).add(stream)
 
-    def holds(self, address):
+    def holds(self, uintptr_t address):
         """Whether a tensor's memory begins there."""
-        return address in self.blocks
+        return self.known(address) != NULL
 
     def statistics(self):
         """``[statistic][all, small, large][current, peak, allocated, freed]``."""
@@ -663,13 +806,18 @@ cdef class Memory:
         """The segments and their blocks: ``[(stream, owner, is small, [(address, size, requested, is used)])]``."""
         cdef Block* b
         cdef Pool* pool = self.pools
+        cdef Block* first
         cdef int at
+        cdef int64_t i
         firsts = {}
-        for value in self.blocks.values():
-            b = <Block*><uintptr_t>value
-            while b.before != NULL:
-                b = b.before
-            firsts[b.address] = <uintptr_t>b
+        for i in range(self.places):
+            b = self.blocks[i]
+            while b != NULL:
+                first = b
+                while first.before != NULL:
+                    first = first.before
+                firsts[first.address] = <uintptr_t>first
+                b = b.next
         while pool != NULL:
             for at in range(NBINS):
                 b = pool.bins[at]
@@ -690,16 +838,21 @@ cdef class Memory:
 
 
 MEMORIES = []
+cdef PyObject* memories[MOST_DEVICES]   # the same
+
+
+cdef inline Memory memory_of(int index):
+    return <Memory>memories[index]
 
 
 def take_memory(int index, int64_t nbytes, uintptr_t stream):
     """Memory of a device for a stream; :func:`release_memory` gives it back."""
-    return <uintptr_t>(<Memory>MEMORIES[index]).allocate(nbytes, <void*>stream)
+    return <uintptr_t>memory_of(index).allocate(nbytes, <void*>stream)
 
 
 def release_memory(int index, uintptr_t address):
     """Give back what :func:`take_memory` gave."""
-    (<Memory>MEMORIES[index]).release(<void*>address)
+    memory_of(index).release(<void*>address)
 
 
 cdef bint closing = False
@@ -720,9 +873,19 @@ cdef enum:
     MOST_WORDS = 512           # of a launch: 4 KiB
     THREADS = 128              # of a block; _compile.py
     ROUND_WORDS = 16
+    MOST_OPERANDS = 32         # of a pointwise kernel
+    TOGETHER_FROM = 1 << 14    # elements from which a thread has several; below, a GPU has a thread for each
+    MOST_LINES = 4000          # of a kernel's text, all elements of a thread together: what LLVM compiles in a second
+    NEAR = 0x7FFFFFFF          # the largest offset that has 32 bits
+
+cdef struct Form:              # of a launch of a pointwise kernel, which its entry is made for; zeros: of another one
+    int dims, numbers          # dimensions, and numbers of the kernel
+    int together               # elements of a thread
+    int narrow                 # offsets have 32 bits
 
 cdef struct Entry:
     int pointers, words
+    Form form
     void* inner
     void* function
     Entry* next
@@ -731,18 +894,35 @@ cdef struct Kernel:
     Entry* entries
     bint calls                 # another kernel, whose address is among its pointers or numbers
     int64_t threads            # that do one unit of its range together
+    int64_t items[MOST_OPERANDS]   # of a pointwise kernel: bytes of an element of each dense operand, 0 for others
+    int together               # how many elements a thread may have
 
 cdef Kernel table[MOST_KERNELS]
 cdef int64_t nkernels = 0
 cdef dict hosted_kernels = {}  # by (number, address): what launches of the core's functions run
 
 
-def add_kernel(bint calls, int64_t threads):
-    """A new kernel, whose units are done by so many threads each: its address and its row."""
+def add_kernel(bint calls, int64_t threads, elements, int64_t lines):
+    """A new kernel of so many lines: its address and its row.
+
+    ``threads`` do each of its units. ``elements`` are the operands of a pointwise kernel: bytes of an element, of a
+    part of it, layout.
+    """
     global nkernels
+    cdef int i
+    cdef int64_t widest = 0
+    cdef Kernel* k = &table[nkernels]
     if nkernels == MOST_KERNELS:
         raise RuntimeError(f"there are {MOST_KERNELS} kernels, and no room for more")
-    table[nkernels].calls, table[nkernels].threads = calls, threads
+    if len(elements) > MOST_OPERANDS:
+        raise RuntimeError(f"a kernel has {len(elements)} operands, and at most {MOST_OPERANDS} may be")
+    k.calls, k.threads, k.together = calls, threads, 1
+    for i, (item, _, layout) in enumerate(elements):
+        k.items[i] = item if layout == "c" else 0
+        widest = max(widest, k.items[i])
+    if widest and not any([layout == "v" for *_, layout in elements]):
+        while 2 * k.together * widest <= 16 and 2 * k.together * lines <= MOST_LINES:
+            k.together *= 2
     nkernels += 1
     return <uintptr_t>&table[nkernels - 1], nkernels - 1
 
@@ -762,7 +942,7 @@ cdef inline int64_t row_at(const void* address) noexcept:
     return <int64_t>(at // sizeof(Kernel)) if at < nkernels * sizeof(Kernel) else -1
 
 
-cdef void* entry_of(Kernel* k, int nptr, char** ptr, int narg, const int64_t* arg) except NULL:
+cdef void* entry_of(Kernel* k, int nptr, char** ptr, int narg, const int64_t* arg, Form form) except NULL:
     """The function of the driver for a launch of a kernel."""
     cdef int words = (nptr + narg + ROUND_WORDS - 1) // ROUND_WORDS * ROUND_WORDS, i
     cdef void* inner = NULL
@@ -775,14 +955,16 @@ cdef void* entry_of(Kernel* k, int nptr, char** ptr, int narg, const int64_t* ar
             if row_at(<void*>arg[i]) >= 0:
                 inner = <void*>arg[i]
     while e != NULL:
-        if e.pointers == nptr and e.words == words and e.inner == inner:
+        if e.pointers == nptr and e.words == words and e.inner == inner and not memcmp(&e.form, &form, sizeof(Form)):
             return e.function
         e = e.next
-    function = BUILD(row_at(k), nptr, words, row_at(inner), None)
+    function = BUILD(row_at(k), nptr, words, row_at(inner),
+                     (form.dims, form.numbers, form.together, bool(form.narrow)) if form.dims else None)
     e = <Entry*>calloc(1, sizeof(Entry))
     if e == NULL:
         raise MemoryError
-    e.pointers, e.words, e.inner, e.function, e.next = nptr, words, inner, <void*><uintptr_t>function, k.entries
+    e.pointers, e.words, e.form, e.inner, e.next = nptr, words, form, inner, k.entries
+    e.function = <void*><uintptr_t>function
     k.entries = e
     return e.function
 
@@ -813,20 +995,92 @@ cdef int start(int index, void* function, const void* words, int64_t first, int6
     return 0
 
 
-cdef int launch_kernel(int index, Kernel* k, char** ptr, int nptr, const int64_t* arg, int narg,
-                       int64_t total) except -1:
+cdef int enqueue(int index, Kernel* k, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, Form form,
+                 int64_t whole) except -1:
+    """Launch a kernel. Of elements, ``whole`` threads have several: the entry reads that in the place of the first
+    number."""
     cdef uint64_t words[MOST_WORDS]
     cdef void* function
-    enter(index)
     if nptr + narg > MOST_WORDS - ROUND_WORDS:
         raise RuntimeError(f"a launch with {nptr} pointers and {narg} numbers is too large for the driver")
-    function = entry_of(k, nptr, ptr, narg, arg)
+    enter(index)
+    function = entry_of(k, nptr, ptr, narg, arg, form)
     memcpy(words, ptr, nptr * sizeof(char*))
     memcpy(words + nptr, arg, narg * sizeof(int64_t))
     memset(words + nptr + narg, 0, ROUND_WORDS * 8)
+    if form.dims:
+        words[nptr] = <uint64_t>whole
     if capturing:
         note_words(words, nptr + narg)
     return start(index, function, words, 0, total, k.threads, 0, 0)
+
+
+cdef Form PLAIN                # zeros
+
+
+cdef inline bint fit_together(Kernel* k, int together, char** ptr, int nptr, const int64_t* sizes,
+                              const int64_t* strides, int nd) noexcept:
+    """Whether so many neighbouring elements of each dense operand are one access everywhere."""
+    cdef int i, d
+    cdef int64_t nbytes
+    if nd > 1 and sizes[nd - 1] % together:
+        return False
+    for i in range(nptr):
+        nbytes = together * k.items[i]
+        if nbytes:
+            if <uintptr_t>ptr[i] % <uintptr_t>nbytes:
+                return False
+            for d in range(nd - 1):
+                if strides[i * nd + d] % nbytes:
+                    return False
+    return True
+
+
+cdef int launch_elements(int index, char** ptr, int nptr, const int64_t* arg, int narg) except -1:
+    """``run_piece``: a pointwise kernel over elements of n dimensions, in one launch.
+
+    Numbers: kernel, memory operands, dimensions, numbers of the kernel; sizes, strides of each operand, and its own.
+    """
+    cdef Kernel* k = <Kernel*>arg[0]
+    cdef int i, d, nd = <int>arg[2]
+    cdef const int64_t* sizes = arg + 4
+    cdef const int64_t* strides = sizes + nd
+    cdef int64_t total = 1, furthest, reach, step, whole
+    cdef Form form
+    if row_at(k) < 0:
+        raise RuntimeError(f"device cuda:{index} was given a kernel of another device")
+    for d in range(nd):
+        total *= sizes[d]
+    furthest = total
+    for i in range(nptr):
+        reach = 0
+        for d in range(nd):
+            step = strides[i * nd + d]
+            step = -step if step < 0 else step
+            reach += (sizes[d] - 1) * step
+            furthest = max(furthest, step)
+        furthest = max(furthest, reach)
+    form.dims, form.numbers, form.narrow, form.together = nd, <int>arg[3], furthest <= NEAR, 1
+    if total >= TOGETHER_FROM:
+        form.together = k.together
+        while form.together > 1 and not fit_together(k, form.together, ptr, nptr, sizes, strides, nd):
+            form.together //= 2
+    whole = total // form.together
+    return enqueue(index, k, ptr, nptr, arg, narg, whole + total % form.together, form, whole)
+
+
+def run_elements(int index, tuple pointers, tuple numbers):
+    """:func:`launch_elements` for callers in Python."""
+    cdef char* ptr[MOST_OPERANDS]
+    cdef int64_t arg[MOST_WORDS]
+    cdef int i
+    if len(pointers) > MOST_OPERANDS or len(numbers) > MOST_WORDS:
+        raise RuntimeError(f"a launch with {len(pointers)} pointers and {len(numbers)} numbers is too large")
+    for i in range(len(pointers)):
+        ptr[i] = <char*><uintptr_t>pointers[i]
+    for i in range(len(numbers)):
+        arg[i] = numbers[i]
+    launch_elements(index, ptr, len(pointers), arg, len(numbers))
 
 
 def launch_entry(int index, uintptr_t function, tuple values, int64_t first, int64_t total, uint64_t slots=0,
@@ -853,16 +1107,183 @@ cdef int launch_hosted(int number, kernel_t fn, char** ptr, int nptr, const int6
     if made is None:
         made = hosted_kernels[number, <uintptr_t>fn] = HOSTED(number, <uintptr_t>fn)
     if isinstance(made, int):
-        return launch_kernel(number - FIRST, <Kernel*><uintptr_t>made, ptr, nptr, arg, narg, total)
+        return enqueue(number - FIRST, <Kernel*><uintptr_t>made, ptr, nptr, arg, narg, total, PLAIN, 0)
     made(number - FIRST, tuple([<uintptr_t>ptr[i] for i in range(nptr)]), tuple([arg[i] for i in range(narg)]), total)
     return 0
+
+
+# ---- what launches find ----------------------------------------------------------------------------------------------
+# A launch that may meet an index out of range is given two words on the device, zeros, and writes there what it finds.
+# They are read when somebody waits for the device. What is remembered of each: the error, the op and the user's line.
+
+cdef enum:
+    REPORTS = 1024             # launches; when so many were not looked at, they are waited for
+
+cdef class Reports:
+    """The reports of one device: a ring of words, and what is remembered of each launch that was given some."""
+
+    cdef int index
+    cdef uint64_t words                # address of the ring
+    cdef uint64_t[REPORTS][2] copy     # what is read back
+    cdef int64_t made, looked          # launches that were given words, and those that are known to be good
+    cdef list launches                 # (error, op, file, line, stream)
+
+    def __cinit__(self, int index):
+        self.index, self.launches = index, [None] * REPORTS
+
+    cdef char* give(self, object error) except NULL:
+        """Words for a launch on the current stream."""
+        cdef int64_t at
+        cdef int result
+        if not self.words:
+            enter(self.index)
+            result = driver.allocate(&self.words, sizeof(self.copy))
+            if result:
+                raise ERROR(result, "cuMemAlloc")
+            self.clear()
+        if self.made - self.looked == REPORTS:
+            try:
+                self.wait_for_all()
+            except (RuntimeError, IndexError) as earlier:  # of other calls: this one goes on, and raises it at its end
+                fail(earlier)
+        at = self.made % REPORTS
+        self.launches[at] = (error, running_op(), *place_of_user(), <uintptr_t>current_streams[self.index])
+        self.made += 1
+        return <char*>(self.words + <uint64_t>at * 16)
+
+    cdef int clear(self) except -1:
+        """All words are zeros, for whatever is launched from now on."""
+        cdef int result = driver.fill(self.words, 0, sizeof(self.copy), NULL)
+        if not result:
+            result = driver.wait_stream(NULL)
+        if result:
+            raise ERROR(result, "cuMemset")
+        return 0
+
+    cdef int read(self, void* stream) except -1:
+        """Enqueue the copy of what is there, behind the work of a stream."""
+        cdef int64_t at = self.looked % REPORTS, n = self.made - self.looked
+        cdef int64_t first = min(n, REPORTS - at)
+        cdef int result = driver.to_host(&self.copy[at], self.words + <uint64_t>at * 16, <size_t>first * 16, stream)
+        if not result and n > first:
+            result = driver.to_host(&self.copy[0], self.words, <size_t>(n - first) * 16, stream)
+        if result:
+            raise ERROR(result, "cuMemcpy")
+        return 0
+
+    cdef object look(self, uintptr_t stream, bint all_ended):
+        """The first error that was read back; launches that have ended without one are forgotten."""
+        cdef int64_t i
+        cdef uint64_t* found
+        cdef bint ended = True
+        for i in range(self.looked, self.made):
+            found = self.copy[i % REPORTS]
+            if found[0] or found[1]:
+                return self.error_of(i, <int64_t>found[0])
+            ended = ended and (all_ended or self.launches[i % REPORTS][4] == stream)
+            if ended:
+                self.looked = i + 1
+                self.launches[i % REPORTS] = None
+        return None
+
+    cdef object error_of(self, int64_t i, int64_t value):
+        """The error of a launch. The device goes on as if none had failed."""
+        (kind, text), op, file, line, _ = self.launches[i % REPORTS]
+        driver.wait_all()
+        self.clear()
+        self.looked = self.made
+        text = text.format(value)
+        if op is not None and "()" not in text:
+            text = f"{op}(): {text}"
+        return kind(text if file is None else f"{text}; called in {file}, line {line}")
+
+    cdef int wait_for_all(self) except -1:
+        """Wait for all streams, and raise what launches have found."""
+        cdef int result = driver.wait_all()
+        if result:
+            raise ERROR(result, "cuCtxSynchronize")
+        self.read(NULL)
+        result = driver.wait_stream(NULL)
+        if result:
+            raise ERROR(result, "cuStreamSynchronize")
+        error = self.look(0, True)
+        if error is not None:
+            raise error
+        return 0
+
+
+cdef list reports = []
+
+
+cdef tuple place_of_user():
+    """File and line of the innermost function that is not taeda's."""
+    frame = sys._getframe()
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name != "taeda" and not name.startswith("taeda."):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return None, 0
+
+
+cdef char* report_row(int number, PyObject* error) noexcept:
+    try:
+        if capturing:
+            raise RuntimeError("an op that checks its indices cannot be captured into a CUDA graph: what it finds is read "
+                               "once")
+        return (<Reports>reports[number - FIRST]).give(<object>error)
+    except BaseException as failed:
+        fail(failed)
+        return NULL
+
+
+cdef int wait(int index, void* stream) except -1:
+    """Wait for a stream, and raise what its launches have found."""
+    cdef Reports found = <Reports>reports[index]
+    cdef bint any_made = found.made != found.looked
+    cdef int result
+    if any_made:
+        found.read(stream)
+    result = driver.wait_stream(stream)
+    if result:
+        raise ERROR(result, "cuStreamSynchronize")
+    if any_made:
+        error = found.look(<uintptr_t>stream, False)
+        if error is not None:
+            raise error
+    return 0
+
+
+def wait_for(int index, uintptr_t stream):
+    """Wait for a stream of a device, and raise what its launches have found."""
+    enter(index)
+    wait(index, <void*>stream)
+
+
+def wait_for_device(int index):
+    """Wait for all work of a device, and raise what its launches have found."""
+    cdef Reports found = <Reports>reports[index]
+    cdef int result
+    enter(index)
+    if found.made != found.looked:
+        found.wait_for_all()
+    result = driver.wait_all()
+    if result:
+        raise ERROR(result, "cuCtxSynchronize")
+
+
+def look(int index):
+    """Raise what launches have found that have ended: somebody has waited for an event."""
+    if (<Reports>reports[index]).made != (<Reports>reports[index]).looked:
+        enter(index)
+        wait(index, NULL)
 
 
 # ---- the contract ----------------------------------------------------------------------------------------------------
 
 cdef void* allocate_row(int number, int64_t nbytes) noexcept:
     try:
-        return (<Memory>MEMORIES[number - FIRST]).allocate(nbytes, current_streams[number - FIRST])
+        return memory_of(number - FIRST).allocate(nbytes, current_streams[number - FIRST])
     except BaseException as error:
         fail(error)
         return NULL
@@ -872,7 +1293,7 @@ cdef void release_row(int number, void* data, int64_t nbytes) noexcept:
     if closing or forked:
         return
     try:
-        (<Memory>MEMORIES[number - FIRST]).release(data)
+        memory_of(number - FIRST).release(data)
     except BaseException as error:
         fail(error)
 
@@ -881,7 +1302,9 @@ cdef void launch_row(int number, kernel_t kernel, char** ptr, int nptr, const in
                      int64_t grain) noexcept:
     try:
         if row_at(<void*>kernel) >= 0:
-            launch_kernel(number - FIRST, <Kernel*>kernel, ptr, nptr, arg, narg, total)
+            enqueue(number - FIRST, <Kernel*>kernel, ptr, nptr, arg, narg, total, PLAIN, 0)
+        elif kernel == ELEMENTS:
+            launch_elements(number - FIRST, ptr, nptr, arg, narg)
         else:
             launch_hosted(number, kernel, ptr, nptr, arg, narg, total)
         if BLOCKING and not capturing:
@@ -908,11 +1331,11 @@ cdef void copy_row(int number, void* to, const void* source, int64_t nbytes, Way
             note_words(&source, 1)
         if way == WITHIN:
             if <const char*>to < <const char*>source + nbytes and <const char*>source < <const char*>to + nbytes:
-                between = (<Memory>MEMORIES[index]).allocate(nbytes, stream)
+                between = memory_of(index).allocate(nbytes, stream)
                 result = driver.within(<uint64_t>between, <uint64_t>source, <size_t>nbytes, stream)
                 if not result:
                     result = driver.within(<uint64_t>to, <uint64_t>between, <size_t>nbytes, stream)
-                (<Memory>MEMORIES[index]).release(between)
+                memory_of(index).release(between)
             else:
                 result = driver.within(<uint64_t>to, <uint64_t>source, <size_t>nbytes, stream)
         elif way != TO_HOST:
@@ -924,17 +1347,15 @@ cdef void copy_row(int number, void* to, const void* source, int64_t nbytes, Way
         if result:
             raise ERROR(result, "cuMemcpy")
         if ends and not (waits_not and is_pinned(<uintptr_t>(to if way == TO_HOST else source))):
-            result = driver.wait_stream(stream)
-            if result:
-                raise ERROR(result, "cuStreamSynchronize")
+            wait(index, stream)
     except BaseException as error:
         fail(error)
 
 
 NO_COPY = (
     "a copy {} the CPU cannot be captured into a CUDA graph, as it is waited for. Copy before or after the capture, or "
-    "from or to pinned memory with non_blocking=True. item(), printing, `if`, ops whose result has a size that depends on "
-    "values and ops that run at the CPU make such copies, too")
+    "from or to pinned memory with non_blocking=True. item(), printing, `if`, ops whose result has a size that depends "
+    "on values and ops that run at the CPU make such copies, too")
 
 
 def send_bytes(int index, uintptr_t to, content):
@@ -964,12 +1385,9 @@ cdef void fill_row(int number, void* to, int value, int64_t nbytes) noexcept:
 
 
 cdef void synchronise_row(int number) noexcept:
-    cdef int result
     try:
         enter(number - FIRST)
-        result = driver.wait_stream(current_streams[number - FIRST])
-        if result:
-            raise ERROR(result, "cuStreamSynchronize")
+        wait(number - FIRST, current_streams[number - FIRST])
     except BaseException as error:
         fail(error)
 
@@ -995,7 +1413,10 @@ def take_devices(int first, list made, bint blocking):
     for i, context in enumerate(made):
         contexts[i] = <void*><uintptr_t>context
         MEMORIES.append(Memory(i))
+        memories[i] = <PyObject*>MEMORIES[i]
+        reports.append(Reports(i))
         devices[first + i] = Device(allocate_row, release_row, launch_row, copy_row, fill_row, synchronise_row, True)
+        behind[first + i] = Behind(report_row, stream_row, swap_stream_row, join_row, keep_row)
 
 
 # ---- pinned memory ---------------------------------------------------------------------------------------------------

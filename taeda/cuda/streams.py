@@ -66,8 +66,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait until all its work has ended."""
-        _native.enter_context(self._index)
-        call("cuStreamSynchronize", self.cuda_stream)
+        _native.wait_for(self._index, self.cuda_stream)
 
     def wait_event(self, event: Event) -> None:
         """Let its later work wait for an event."""
@@ -117,8 +116,9 @@ class Stream:
         if self.__dict__.get("_own") and not _native.is_forked():
             # its memory is kept for it alone: wait, so that nothing is used by a stream that is gone
             try:
-                self.synchronize()
-                _driver.call("cuStreamDestroy_v2", self.cuda_stream)
+                _native.enter_context(self._index)
+                call("cuStreamSynchronize", self.cuda_stream)
+                call("cuStreamDestroy_v2", self.cuda_stream)
             except Exception:  # the interpreter ends
                 return
 
@@ -184,6 +184,7 @@ class Event:
         """Wait for the work before it."""
         if self.cuda_event:
             call("cuEventSynchronize", self.cuda_event)
+            _native.look(self._index)
 
     def elapsed_time(self, end_event: Event) -> float:
         """The milliseconds from this event to ``end_event``.

@@ -2,8 +2,8 @@
 
 Kernels that compute nothing know only the size of an item. An index is int64 and contiguous. A kernel that reads by
 index checks it meanwhile and reports errors through a slot (``bad``). A kernel that writes runs after
-:func:`check_bounds`, so nothing is written before all of the index is checked. Writes to one place happen in the order
-of the index, whatever the number of threads.
+:func:`check_bounds`, so nothing is written before all of the index is checked. It reads the slot: on a device nobody
+else may have looked. Writes to one place happen in the order of the index, whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ def report(f: Function, slot: Value, bad: Value) -> None:
     """Set the int64 at ``slot`` where ``bad`` is not zero. Threads may race, but they write the same value."""
     with f.when(bad != 0):
         f.store(slot, f.i64(1))
+
+
+def end_if_good(f: Function) -> Value:
+    """The end of the range of a kernel that writes: its beginning where the check before it has found an error."""
+    return f.select(f.load(f.data(1), I64) == 0, f.end, f.begin)
 
 
 def combine(f: Function, op: str, a: Value, b: Value) -> Value:
@@ -203,7 +208,7 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
     r = _Rows(f, how, not get)
     if inner == "e" or (get and inner == "1"):
         return _items(f, item, get, inner == "1", how, r)
-    with f.loop(f.begin, f.end, carry=[f.i64(0)]) as L:
+    with f.loop(f.begin, f.end if get else end_if_good(f), carry=[f.i64(0)]) as L:
         p = L.index / r.nb if inner != "1" else f.i64(0)
         b = L.index - p * r.nb if inner != "1" else L.index
         place, bad = r.index(b)
@@ -234,7 +239,7 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
                     with f.loop(0, r.n0) as K:
                         copy_item(f, f.offset(a, K.index * to_n0), f.offset(c, K.index * at_n0), item)
         L.carry = (L.carry[0] | bad,)
-    if how != "offset":
+    if get and how != "offset":
         report(f, f.data(1), L.carry[0])
 
 
@@ -262,7 +267,7 @@ def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) ->
         if how != "offset":
             report(f, f.data(1), G.carry[0].reduce(lambda a, b: a | b))
         return
-    with f.loop(f.begin, f.end) as P:
+    with f.loop(f.begin, end_if_good(f)) as P:
         far, near = r.outer(P.index)
         to, at = f.offset(f.data(0), far), f.offset(f.data(2), near)
         _in_groups(f, r, lambda place, b: copy_item(f, f.offset(to, place), f.offset(at, b * r.near_b), item))
@@ -325,7 +330,7 @@ def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> N
     t = TYPES[dtype]
     dst, src = f.data(0), f.data(2)
     r = _Rows(f, how, True)
-    with f.loop(f.begin, f.end) as P:
+    with f.loop(f.begin, end_if_good(f)) as P:
         far_p, near_p = r.outer(P.index)
         base, origin = f.offset(dst, far_p), f.offset(src, near_p)
         if inner == "1":
@@ -399,7 +404,7 @@ def along(f: Function, what: int | str, action: str, layout: str, outer: int) ->
     far, near = (src, dst) if action == "get" else (dst, src)
     vectors = dense and action == "get"
     lanes = f.lanes(I64) if vectors else 1
-    with f.loop(f.begin, f.end, carry=[f.const(I64, 0, lanes)]) as U:
+    with f.loop(f.begin, f.end if action == "get" else end_if_good(f), carry=[f.const(I64, 0, lanes)]) as U:
         o = U.index if last else U.index / chunks
         rest, far_o, near_o, index_o = o, f.i64(0), f.i64(0), f.i64(0)
         for k in reversed(range(outer)):

@@ -26,6 +26,21 @@ def test_graphs():
 
 
 @pytest.mark.timeout(600)
+def test_errors_and_backward_passes_behind_the_program():
+    out = emulated("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests/cuda/behind.py"))
+    assert re.search(r"^\.{25,} +\[100%\]$", out, re.MULTILINE), out
+
+
+def test_a_launch_that_is_waited_for_raises_in_its_call():
+    code = (
+        "import taeda\nx = taeda.ones(3, device='cuda')\nbad = taeda.tensor([0, 3], device='cuda')\n"
+        "try: x[bad]\nexcept IndexError as error: print(error)\nprint(x.sum().item())"
+    )
+    out = emulated("-c", code, TAEDA_CUDA_BLOCKING="1")
+    assert "index(): an index is out of range; called in <string>, line 4\n3.0\n" in out
+
+
+@pytest.mark.timeout(600)
 def test_counters_of_the_schedules(tmp_path):
     """Sectors, bytes and conflicts of banks; NVIDIA's assembler takes each kernel and spills nothing."""
     path = str(ROOT / "tests/cuda/schedules.py")
