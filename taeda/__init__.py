@@ -153,6 +153,7 @@ from .ops.compressed import (
     _convert_indices_from_coo_to_csr, _convert_indices_from_csr_to_coo, sparse_bsc, sparse_bsc_tensor, sparse_bsr,
     sparse_bsr_tensor, sparse_compressed_tensor, sparse_csc, sparse_csc_tensor, sparse_csr, sparse_csr_tensor,
 )  # fmt: skip
+from .ops import sparse_factories as _sparse_factories
 from . import autograd, functional, linalg, random, special
 from .autograd import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled
 from .random import (

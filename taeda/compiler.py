@@ -427,7 +427,7 @@ class set_stance(contextlib.ContextDecorator):
     ) -> None:
         global _stance
         if stance not in _STANCES:
-            raise RuntimeError(f"invalid torch.compile stance {stance!r}, should be one of: {', '.join(_STANCES)}")
+            raise RuntimeError(f"invalid taeda.compile stance {stance!r}, should be one of: {', '.join(_STANCES)}")
         if force_backend is not None and stance != "default":
             raise RuntimeError("non-default stance cannot have force_backend set")
         self._refuse_in_a_region()
@@ -452,7 +452,7 @@ class set_stance(contextlib.ContextDecorator):
 
     def _refuse_in_a_region(self) -> None:
         if fusion.thread_state() & fusion.COMPILING:
-            raise RuntimeError("attempt to call set_stance in a torch.compile region")
+            raise RuntimeError("attempt to call set_stance in a taeda.compile region")
 
 
 # ---- the cache of kernels --------------------------------------------------------------------------------------------

@@ -68,7 +68,8 @@ cdef int refuse_keyword(Composite op, str name) except -1:
         return 0
     from .nearest import takes_keyword
     if not takes_keyword(code, name):
-        raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}'{suggestion(name, op.params)}")
+        known = op.params + ("out",) if hasattr(op, "with_out") else op.params
+        raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}'{suggestion(name, known)}")
     return 0
 
 

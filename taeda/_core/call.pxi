@@ -297,7 +297,7 @@ cdef Py_ssize_t spelled_position(Op op, object name, bint first_is_free) except 
     found = op.param_index.get(spelled(name, op.param_index, op.params, first_is_free, op.traits.get("also")))
     if found is None:
         raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}' (it takes {', '.join(op.params)})"
-                        f"{suggestion(name, op.params)}")
+                        f"{suggestion(name, op.params + ('out',) if op.has_out else op.params)}")
     return found
 
 

@@ -63,6 +63,9 @@ class Callbacks:
     resolve: Callable[..., Any]  # a conjugate view as an ordinary tensor
     check_meta: Callable[..., Any]  # a call that has tensors on meta among its arguments
 
+    # ops/sparse_factories.py
+    laid_out: Callable[..., Any]  # a call that has a layout other than strided among its arguments
+
     # ops/devices.py
     make_there: Callable[..., Any]  # a call that names another device than this thread's place
     run_on_host: Callable[..., Any]  # an op whose body computes another on the CPU, for tensors on a device

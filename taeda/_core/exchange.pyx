@@ -6,7 +6,7 @@ another view of the same bytes, kept alive by whoever still needs them. ``tensor
 
 from cpython.bool cimport PyBool_Check
 from cpython.buffer cimport (
-    PyBUF_FORMAT, PyBUF_SIMPLE, PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+    PyBUF_SIMPLE, PyBUF_STRIDED_RO, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 from cpython.bytes cimport PyBytes_Check
 from cpython.pycapsule cimport PyCapsule_CheckExact
@@ -24,12 +24,15 @@ from libc.string cimport memcpy
 from ..kernels.forks import loading
 from .callbacks import callbacks
 from .devices cimport CPU_NUMBER, META_NUMBER, here
+from .dims cimport count_of
 from .memory cimport Storage, export_of, foreign_storage, new_storage, show
+from .pool cimport UNHEARD, Watch, heed, watch
 from .recorder cimport NUMBERS, note_filled
 from .tensor cimport (
     BF16, C32, C64, C128, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, U8, U16, U32, U64, WORK,
     NOTHING, Tensor, address_of, elements_of, is_conjugate_view,
-    check_device, copy_into, dtype, empty_tensor, has_mode, host_tensor, read_scalar, scalar_code, to_host, uploaded,
+    check_device, copy_into, dtype, empty_tensor, has_mode, host_tensor, read_scalar, scalar_code, storage_tensor,
+    to_host, uploaded,
 )
 
 from .devices import REGISTERED
@@ -294,7 +297,7 @@ cdef int ragged(object item, int64_t expected, int depth) except -1:
                      f"length, or make a tensor of each: nested.nested_tensor([...]) holds tensors of unequal sizes")
 
 
-cdef int find_code(object data, int depth, int nd, int code) except -2:
+cdef int find_code(object data, int depth, int nd, int code, Watch* w) except -2:
     """The dtype that all elements promote to; ``code`` is that of the elements seen before, -1 for none."""
     cdef Py_ssize_t i, n
     cdef object item
@@ -303,19 +306,22 @@ cdef int find_code(object data, int depth, int nd, int code) except -2:
         if depth < nd and not isinstance(data, Tensor) and not (numpy_loaded() and isinstance(data, ndarray)):
             if not nested(data):
                 return promote(code, element_code(data))
-            return find_code(list(data), depth, nd, code)
+            return find_code(list(data), depth, nd, code, w)
         return promote(code, element_code(data))
     n = PyList_GET_SIZE(data) if PyList_Check(data) else PyTuple_GET_SIZE(data)
     for i in range(n):
         item = <object>PyList_GET_ITEM(data, i) if PyList_Check(data) else <object>PyTuple_GET_ITEM(data, i)
         if depth + 1 < nd:
-            code = find_code(item, depth + 1, nd, code)
+            code = find_code(item, depth + 1, nd, code, w)
         elif not (code == real and PyFloat_CheckExact(item)) and not (code == I64 and PyLong_CheckExact(item)):
             code = promote(code, element_code(item))
+        if i % UNHEARD == UNHEARD - 1:
+            heed(w)
+    heed(w, n % UNHEARD)
     return code
 
 
-cdef char* fill(object data, int depth, int nd, const int64_t* sizes, int code, char* p) except NULL:
+cdef char* fill(object data, int depth, int nd, const int64_t* sizes, int code, char* p, Watch* w) except NULL:
     """Store the elements in order from ``p``; where the next one would go."""
     cdef Py_ssize_t i, n
     cdef object item
@@ -327,7 +333,7 @@ cdef char* fill(object data, int depth, int nd, const int64_t* sizes, int code, 
     if not is_list and not PyTuple_Check(data):
         if not nested(data):
             ragged(data, sizes[depth], depth)
-        return fill(data.tolist() if hasattr(data, "tolist") else list(data), depth, nd, sizes, code, p)
+        return fill(data.tolist() if hasattr(data, "tolist") else list(data), depth, nd, sizes, code, p, w)
     n = PyList_GET_SIZE(data) if is_list else PyTuple_GET_SIZE(data)
     if n != sizes[depth]:
         ragged(data, sizes[depth], depth)
@@ -336,7 +342,7 @@ cdef char* fill(object data, int depth, int nd, const int64_t* sizes, int code, 
             raise RuntimeError("tensor: the list changed its length while it was read")
         item = <object>PyList_GET_ITEM(data, i) if is_list else <object>PyTuple_GET_ITEM(data, i)
         if depth + 1 < nd:
-            p = fill(item, depth + 1, nd, sizes, code, p)
+            p = fill(item, depth + 1, nd, sizes, code, p, w)
         else:
             if code == F32 and PyFloat_CheckExact(item):
                 (<float*>p)[0] = <float>PyFloat_AS_DOUBLE(item)
@@ -345,6 +351,9 @@ cdef char* fill(object data, int depth, int nd, const int64_t* sizes, int code, 
             else:
                 store(p, code, item)
             p += size
+        if i % UNHEARD == UNHEARD - 1:
+            heed(w)
+    heed(w, n % UNHEARD)
     return p
 
 
@@ -352,9 +361,10 @@ cdef Tensor from_sequence(object data, int code):
     """A new tensor of a number or nested sequences; ``code`` -1 infers the dtype."""
     cdef int64_t sizes[MAXDIM]
     cdef int nd = find_sizes(data, sizes)
+    cdef Watch w = watch(count_of(nd, sizes))
     cdef Tensor t
     if code < 0:
-        code = find_code(data, 0, nd, -1)
+        code = find_code(data, 0, nd, -1, &w)
         if code < 0:
             code = scalar_code(0.0)
     if code >= C32:  # complex32 and float8: by way of what they are computed in
@@ -363,7 +373,7 @@ cdef Tensor from_sequence(object data, int code):
     if nd and sizes[nd - 1] == 0:
         check_empty(data, 0, nd, sizes)
     else:
-        fill(data, 0, nd, sizes, code, address_of(t))
+        fill(data, 0, nd, sizes, code, address_of(t), &w)
         note_filled(address_of(t), NUMBERS)
     return uploaded(t)
 
@@ -652,10 +662,11 @@ cdef Tensor array_tensor(object array, bint warn):
     cdef int code = code_of_numpy(array.dtype)
     cdef Exported held = Exported.__new__(Exported)
     cdef int64_t sizes[MAXDIM]
+    cdef int64_t strides[MAXDIM]
     cdef int64_t low = 0, high = 0, step
     cdef int i, item = ITEMSIZE[code]
     cdef Py_buffer* view = &held.view
-    PyObject_GetBuffer(array, view, PyBUF_STRIDED_RO | PyBUF_FORMAT)
+    PyObject_GetBuffer(array, view, PyBUF_STRIDED_RO)
     if warn and view.readonly:
         import warnings
 
@@ -666,8 +677,8 @@ cdef Tensor array_tensor(object array, bint warn):
             stacklevel=3,
         )
     for i in range(view.ndim):
-        sizes[i] = view.shape[i]
-        step = view.strides[i]
+        sizes[i], step = view.shape[i], view.strides[i]
+        strides[i] = step // item
         if sizes[i] > 1 and step % item:
             raise ValueError(
                 f"from_numpy: expected strides that are multiples of the element size {item}, got {step} bytes in "
@@ -680,8 +691,7 @@ cdef Tensor array_tensor(object array, bint warn):
                 high += step * (sizes[i] - 1)
     cdef bint empty = view.len == 0
     cdef Storage storage = foreign_storage(<char*>view.buf + low, 0 if empty else high - low + item, held)
-    strides = tuple([view.strides[i] // item for i in range(view.ndim)])
-    return from_storage(storage, ALL_DTYPES[code], tuple([sizes[i] for i in range(view.ndim)]), strides, -low // item)
+    return storage_tensor(storage, code, view.ndim, sizes, strides, -low // item)
 
 
 def from_numpy(array):
@@ -859,23 +869,29 @@ def to_array(self, dtype=None, copy=None):
 
 
 # ---- to Python -------------------------------------------------------------------------------------------------------
-cdef object listed(Tensor t, int dim, const char* p):
-    cdef int64_t i, n, step
+cdef object listed(Tensor t, int dim, const char* p, Watch* w):
+    cdef int64_t i, n = t.sizes[dim], step = t.strides[dim] * ITEMSIZE[t.code]
     cdef object item
-    cdef list result
-    if dim == t.nd:
-        return read_scalar(p, t.code)
-    n, step = t.sizes[dim], t.strides[dim] * ITEMSIZE[t.code]
-    result = PyList_New(n)
-    if dim + 1 == t.nd and (t.code == F32 or t.code == I64):  # as read_scalar, at once
+    cdef list result = PyList_New(n)
+    if dim + 1 < t.nd:
         for i in range(n):
-            set_new(result, i, PyFloat_FromDouble((<const float*>(p + i * step))[0]) if t.code == F32
-                    else PyLong_FromLongLong((<const int64_t*>(p + i * step))[0]))
+            item = listed(t, dim + 1, p + i * step, w)
+            Py_INCREF(item)
+            PyList_SET_ITEM(result, i, item)
+        heed(w, n)
         return result
     for i in range(n):
-        item = listed(t, dim + 1, p + i * step)
-        Py_INCREF(item)
-        PyList_SET_ITEM(result, i, item)
+        if t.code == F32:  # as read_scalar, at once
+            set_new(result, i, PyFloat_FromDouble((<const float*>(p + i * step))[0]))
+        elif t.code == I64:
+            set_new(result, i, PyLong_FromLongLong((<const int64_t*>(p + i * step))[0]))
+        else:
+            item = read_scalar(p + i * step, t.code)
+            Py_INCREF(item)
+            PyList_SET_ITEM(result, i, item)
+        if i % UNHEARD == UNHEARD - 1:
+            heed(w)
+    heed(w, n % UNHEARD)
     return result
 
 
@@ -896,7 +912,8 @@ def tolist(Tensor self):
         self = to_host(self)
     if self.code >= C32 or is_conjugate_view(self):
         self = cast(self, WORK[self.code])
-    return listed(self, 0, elements_of(self))
+    cdef Watch w = watch(self.count)
+    return listed(self, 0, elements_of(self), &w)
 
 
 def from_array(array):

@@ -8,12 +8,14 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
-from .devices cimport CPU_NUMBER, FROM_TABLE, META_NUMBER, TO_HOST, behind, devices, end_call, here, swap_place
+from .devices cimport (
+    CPU_NUMBER, FROM_TABLE, META_NUMBER, TO_HOST, behind, devices, elsewhere, end_call, here, swap_place,
+)
 from .kernel_args cimport AlongArgs, RowArgs
 from .planners cimport build, known, new_owner, of_family, of_number
 from .dims cimport merge_dims
 from .memory cimport release_scratch, take_scratch
-from .pool cimport PIECE_BYTES as PIECE, kernel_t, launch as run_kernel, launch_units
+from .pool cimport PIECE_BYTES as PIECE, UNHEARD, Watch, heed, kernel_t, launch as run_kernel, launch_units, watch
 from .recorder cimport note_flag, refuse_recording
 from .tensor cimport (
     I64, ITEMSIZE, KIND, MAXDIM, REAL_OF, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor,
@@ -28,6 +30,7 @@ cdef enum:
     SMALL_BYTES = 1 << 17                # of work: below it one thread does all
     PART_BYTES = 1 << 16                 # of the indexed side that are moved before the next ones
     BLOCK = 4096                         # as in kernels/indexing.py
+    AT_ONCE = 1 << 26                    # bytes of work between two looks for Ctrl-C
 
 cdef tuple ACTIONS = ("get", "put", "add", "mul", "min", "max")
 cdef tuple INNER = ("1", "c", "v", "f", "e")
@@ -139,11 +142,20 @@ def counts(Tensor index, int64_t size):
     cdef Tensor made = empty_tensor(I64, 1, &size)
     cdef char* ptr[3]
     cdef kernel_t fn = known(BINCOUNT, 0)
+    cdef int64_t done = 0, some = index.count if elsewhere else min(index.count, <int64_t>AT_ONCE // 8)
+    cdef Watch w = watch(index.count)
     if index.device_type == CPU_NUMBER:
         elements_of(index)   # a recorder is told
     ptr[0], ptr[1], ptr[2] = address_of(made), address_of(index), NULL
     zero_tensor(made)
-    run_kernel(fn if fn != NULL else build(BINCOUNT, 0, (None,)), ptr, 3, &index.count, 1, 1, 1, True)
+    if fn == NULL:
+        fn = build(BINCOUNT, 0, (None,))
+    while done < index.count:
+        some = min(some, index.count - done)
+        run_kernel(fn, ptr, 3, &some, 1, 1, 1, True)
+        ptr[1] += some * 8
+        done += some
+        heed(&w, some)
     return made
 
 
@@ -336,7 +348,20 @@ cdef int launch_ordered(kernel_t fn, char** ptr, RowArgs* arg, int64_t p, int64_
     processor prefetches lines of the other thread's part.
     """
     cdef int64_t total = arg.nb * work, parts = 8 if work >= 1024 else 4
+    cdef int64_t done = 0, whole = arg.nb, some = max(AT_ONCE // max(p * work, 1), 1)
     cdef Ranges ranges
+    cdef RowArgs part
+    cdef char* at[4]
+    cdef Watch w = watch(whole)
+    if whole > some and not elsewhere:  # a part of the index at a time
+        part = arg[0]
+        while done < whole:
+            part.nb = min(some, whole - done)
+            at[0], at[1], at[2], at[3] = ptr[0], ptr[1], ptr[2] + done * arg.near_b, ptr[3] + done * 8
+            launch_ordered(fn, at, &part, p, part.nb if units > 1 else 1, work, low, extent)
+            done += part.nb
+            heed(&w)
+        return 0
     arg.low, arg.high = low, low + extent
     cdef bint small = p * total <= (2 if p >= 8 else 4) * PIECE or (p == 1 and work < 128)
     if small or p >= 8 or work < 128:
@@ -476,10 +501,11 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
     cdef Along numbers
     cdef AlongArgs* arg = &numbers.head
     cdef OuterDim* o = numbers.outer
-    cdef int64_t bad = 0, total = 1, size, size_bytes, units
+    cdef int64_t bad = 0, total = 1, size, size_bytes, units, some, done = 0, whole
     cdef char* ptr[4]
     cdef kernel_t fn
     cdef bint last
+    cdef Watch w = watch(at.count)
     size = far.sizes[dim] if far.nd else 1
     if not trusted and action != GET and not in_range(at, size, False, OUT_OF_BOUNDS, &found):
         return False
@@ -490,7 +516,7 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
     last = nd == 0 or dim == nd - 1
     inner = nd - 1
     memset(arg, 0, sizeof(AlongArgs))
-    arg.nd = at.sizes[dim] if nd else 1
+    arg.nd = whole = at.sizes[dim] if nd else 1
     arg.nj = 1 if last else at.sizes[inner]
     arg.size = size
     if nd:
@@ -537,8 +563,15 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
                       else (address_of(far), address_to_read(near)))
     ptr[1] = found if found != NULL else flag_there(&bad, 8, OUT_OF_BOUNDS)
     ptr[3] = address_to_read(at)
-    launch(fn, ptr, 4, <int64_t*>&numbers, <int>(sizeof(AlongArgs) + outer * sizeof(OuterDim)) // 8, units,
-           at.count // units * 16)
+    some = max(AT_ONCE // 16 * arg.nd // at.count, 1) if not elsewhere else arg.nd
+    while done < whole:  # a part of the index at a time
+        arg.nd = min(some, whole - done)
+        launch(fn, ptr, 4, <int64_t*>&numbers, <int>(sizeof(AlongArgs) + outer * sizeof(OuterDim)) // 8, units,
+               at.count // whole * arg.nd // units * 16)
+        ptr[0 if action == GET else 2] += arg.nd * arg.near_d
+        ptr[3] += arg.nd * arg.index_d
+        done += arg.nd
+        heed(&w)
     flag_back(ptr[1], &bad, 8)
     return bad == 0
 

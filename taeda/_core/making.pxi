@@ -284,17 +284,23 @@ def from_storage(Storage storage, dtype d, sizes, strides, int64_t offset=0):
     cdef int n = parse_sizes(sizes, shape)
     if parse_sizes(strides, steps) != n:
         raise RuntimeError(f"mismatch in length of strides and shape: {tuple(strides)} and {tuple(sizes)}")
-    check_window(storage, d.itemsize, n, shape, steps, offset)
+    return storage_tensor(storage, d.code, n, shape, steps, offset)
+
+
+cdef Tensor storage_tensor(Storage storage, int code, int n, const int64_t* sizes, const int64_t* strides,
+                           int64_t offset):
+    """:func:`from_storage` of sizes and strides that are read."""
     cdef Tensor t = <Tensor>Tensor.__new__(Tensor)
     cdef int i
+    check_window(storage, ITEMSIZE[code], n, sizes, strides, offset)
     init_dims(t, n)
     for i in range(n):
-        t.sizes[i] = shape[i]
-        t.strides[i] = steps[i]
-    t.code = d.code
+        t.sizes[i] = sizes[i]
+        t.strides[i] = strides[i]
+    t.code = code
     need_memory(storage)
     t.storage = storage
-    t.raw = storage.data + offset * d.itemsize
+    t.raw = storage.data + offset * ITEMSIZE[code]
     if storage.device:
         t.device_type, t.holds = storage.device, NOTHING
     refresh(t)

@@ -12,9 +12,10 @@ def nearest(word: str, words: Iterable[str]) -> str:
     """``". Did you mean 'softmax'?"`` where one of ``words`` is close to ``word``; else an empty text."""
     import difflib  # only once something has failed
 
-    found = difflib.get_close_matches(word, words, n=3, cutoff=0.7)
-    best = max(found, key=lambda x: sorted(x) == sorted(word), default=None)  # swapped letters before others
-    return f". Did you mean '{best}'?" if best else ""
+    known = list(words)
+    swapped = [x for x in known if sorted(x) == sorted(word)]  # letters that changed places come first
+    found = swapped or difflib.get_close_matches(word, known, n=1, cutoff=0.7)
+    return f". Did you mean '{found[0]}'?" if found else ""
 
 
 def takes_keyword(code: CodeType, name: str) -> bool:

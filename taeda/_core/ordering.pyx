@@ -105,6 +105,14 @@ cdef inline int words_of(int code) noexcept:
     return 2 if ITEMSIZE[code] == 8 else 1
 
 
+cdef int launch_rows(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t count, int64_t n,
+                     int64_t grain, tuple tensors) except -1:
+    """A launch over ``count`` rows of ``n`` items; the memory is that of ``tensors``, of which the outputs are new."""
+    if n < LONG:
+        return launch(fn, ptr, nptr, arg, narg, count, grain, False)
+    return launch_apart(fn, ptr, nptr, arg, narg, count, grain, tensors)
+
+
 cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint descending, int64_t k) except -1:
     """Sort contiguous rows of ``n`` items; of short ones only the first ``k`` are kept."""
     cdef char* ptr[4]
@@ -123,11 +131,7 @@ cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint d
     if fn == NULL:
         fn = build(SORT, key, (NAMES[rows.code], bool(descending), bool(short)))
     arg[0], arg[1], arg[2] = n, grain, k
-    if n < LONG:
-        launch(fn, ptr, 4, arg, 3, rows.count // n, grain, False)
-    else:
-        launch_apart(fn, ptr, 4, arg, 3, rows.count // n, grain, (rows, values, indices, spare))
-    return 0
+    return launch_rows(fn, ptr, 4, arg, 3, rows.count // n, n, grain, (rows, values, indices, spare))
 
 
 def sort_rows(Tensor rows, int64_t n, bint descending=False):
@@ -198,7 +202,8 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
             spare = spare_words(rows.count // n, grain, (arg[2] + 64) * 2 * words_of(rows.code))
             ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(values), address_of(indices), address_of(rows),
                                               address_of(spare))
-            launch(with_flag(TOP, rows.code, largest), ptr, 4, arg, 4, rows.count // n, grain, False)
+            launch_rows(with_flag(TOP, rows.code, largest), ptr, 4, arg, 4, rows.count // n, n, grain,
+                        (values, indices, rows, spare))
     return from_rows(values, at), from_rows(indices, at)
 
 
@@ -210,7 +215,7 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
     cdef int64_t n = extent(input, at), grain = units_in(WORK, n), count, i
     cdef int64_t arg[2]
     cdef char* ptr[5]
-    cdef Tensor rows, values, indices, places, spare
+    cdef Tensor rows, values, indices, places, spare = None
     cdef bint short = n <= KTH_LIMIT
     check_ordered(input, name)
     if n == 0:
@@ -225,7 +230,7 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
         arg[0], arg[1] = n, grain
         if how:
             ptr[0], ptr[1] = address_of(places), address_of(rows)
-            launch(with_flag(MEDIAN, rows.code, how == 2), ptr, 2, arg, 2, count, grain, False)
+            launch_rows(with_flag(MEDIAN, rows.code, how == 2), ptr, 2, arg, 2, count, n, grain, (places, rows))
         else:
             for i in range(count):
                 (<int64_t*>address_of(places))[i] = k - 1
@@ -236,7 +241,8 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
         if not short:
             spare = spare_words(count, grain, n * words_of(rows.code))
             ptr[4] = address_of(spare)
-        launch(with_flag(KTH, rows.code, short), ptr, 5, arg, 2, count, grain, False)
+        launch_rows(with_flag(KTH, rows.code, short), ptr, 5, arg, 2, count, n, grain,
+                    (values, indices, rows, places, spare))
     return reduced(values, at, keepdim), reduced(indices, at, keepdim)
 
 
@@ -292,7 +298,8 @@ def mode(Tensor input, dim=-1, keepdim=False):
     if values.count:
         ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(values), address_of(indices), address_of(ordered),
                                           address_of(places))
-        launch(of_dtype(MODE, rows.code), ptr, 4, &n, 1, values.count, units_in(WORK, n), False)
+        launch_rows(of_dtype(MODE, rows.code), ptr, 4, &n, 1, values.count, n, units_in(WORK, n),
+                    (values, indices, ordered, places))
     return reduced(values, at, keepdim), reduced(indices, at, keepdim)
 
 

@@ -59,7 +59,7 @@ cdef object with_dtypes(object function, PyObject** args, Py_ssize_t n, PyObject
 # ---- arguments that an op does not take as they are ------------------------------------------------------------------
 
 cdef enum:  # in the order in which they are asked about
-    USUAL, PYTHON_TYPE, NAMES_DEVICE, CONJUGATED, ON_META, ON_DEVICE, FOREIGN
+    USUAL, PYTHON_TYPE, NAMES_DEVICE, CONJUGATED, ON_META, ON_DEVICE, LAID_OUT, FOREIGN
 
 
 cdef inline bint is_usual(PyObject* x) noexcept:
@@ -92,6 +92,8 @@ cdef int unusual_kind(object x, int depth) except -1:
         return NAMES_DEVICE if names_another(x) else USUAL
     if PyType_Check(x):
         return PYTHON_TYPE if x in PYTHON_TYPES else USUAL
+    if isinstance(x, layout):
+        return USUAL if x is strided else LAID_OUT
     if _PyType_Lookup(Py_TYPE(<PyObject*>x), "__torch_function__") != NULL \
             and not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES) and callbacks.overriding(type(x)):
         return FOREIGN
@@ -148,6 +150,8 @@ cdef object call_unusual(object function, int kind, PyObject** args, Py_ssize_t 
     """The call with arguments of that kind; NotImplemented where they are taken as they are after all."""
     if kind == FOREIGN:
         return hand_over(function, args, n, kwnames)
+    if kind == LAID_OUT:
+        return hand_over(function, args, n, kwnames, callbacks.laid_out)
     if kind == CONJUGATED:
         return call_conjugated(<Op>function, args, n, kwnames) if type(function) is Op else NotImplemented
     if kind == ON_META:

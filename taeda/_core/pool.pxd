@@ -15,6 +15,37 @@ cdef bint parallel_for(kernel_t fn, char** ptr, const int64_t* arg, int64_t tota
 cdef int raise_interrupt() except -1
 
 
+cdef enum:
+    UNHEARD = 1 << 16    # steps of a loop between two looks for Ctrl-C
+
+
+cdef struct Watch:       # of a loop that is no launch, for Ctrl-C
+    int64_t look         # when it looks next; 0: never
+    int64_t steps        # since it looked
+
+
+cdef int64_t first_look() noexcept nogil
+
+# Whether Ctrl-C came; with it KeyboardInterrupt.
+cdef int look_up(Watch* w) except -1 nogil
+
+
+cdef inline Watch watch(int64_t steps) noexcept nogil:
+    """The watch of a loop of so many steps in all, on the thread that hears of signals."""
+    cdef Watch w
+    w.look, w.steps = first_look() if steps > UNHEARD else 0, 0
+    return w
+
+
+cdef inline int heed(Watch* w, int64_t steps=UNHEARD) except -1 nogil:
+    """After so many steps of a loop: raise KeyboardInterrupt where Ctrl-C came."""
+    w.steps += steps
+    if w.look and w.steps >= UNHEARD:
+        w.steps = 0
+        return look_up(w)
+    return 0
+
+
 # A launch where a thread has another place, or is observed: whether it was done with, kept or dropped.
 cdef bint launched_elsewhere(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
                              int64_t grain, bint small) except -1

@@ -325,6 +325,13 @@ cdef int raise_interrupt() except -1:
     raise KeyboardInterrupt
 
 
+cdef int look_up(Watch* w) except -1 nogil:
+    if is_stopped(&w.look):
+        with gil:
+            raise_interrupt()
+    return 0
+
+
 cdef bint serial(kernel_t fn, char** ptr, const int64_t* arg, int64_t total, int64_t grain,
                  int64_t look) noexcept nogil:
     cdef int64_t at = 0
@@ -346,7 +353,7 @@ cdef int launch_alone(kernel_t fn, char** ptr, const int64_t* arg, int64_t total
     return 0
 
 
-cdef inline int64_t first_look() noexcept nogil:
+cdef int64_t first_look() noexcept nogil:
     """When a launch that begins now looks for Ctrl-C first: 0, never, unless on the main thread outside a piece."""
     return now() + LOOK_NS if not inside and PyThread_get_thread_ident() == main_thread else 0
 

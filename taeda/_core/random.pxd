@@ -49,6 +49,7 @@ cdef enum:
     SOME = 4992               # words in flight: 20 KiB, inside the first-level cache
     LIGHT = 1 << 21           # words of a thread's part that pay for its jump (some 0.1 ms), of cheap distributions
     HEAVY = 1 << 19           # and of others
+    AT_ONCE = 1 << 27         # words between two looks for Ctrl-C
 
 cdef enum Distribution:
     UNIFORM, INTEGERS, WIDE_INTEGERS, BERNOULLI, EXPONENTIAL, GEOMETRIC, CAUCHY, NORMAL, NORMAL_PAIRS, LOG_NORMAL_PAIRS

@@ -17,7 +17,7 @@ from .devices cimport (
 from .jumps cimport Jump, jump_over
 from .memory cimport allocate, release
 from .planners cimport build, known, new_owner, of_arguments
-from .pool cimport kernel_t, launch, parallel_for
+from .pool cimport UNHEARD, Watch, heed, kernel_t, launch, parallel_for, watch
 from .recorder cimport Recorder, is_observing, note_launch, refuse_recording, resume, suspend
 from .tensor cimport F64, ITEMSIZE, U8, Tensor, address_of, empty_tensor
 
@@ -663,12 +663,16 @@ cdef int run_steps(Generator g, kernel_t fn, char** base, int64_t* strides, int 
     cdef char* ptr[4]
     cdef int i
     cdef Part p
-    if steps * words >= 2 * least:
-        p.fn, p.arg, p.count, p.steps, p.words = fn, arg, count, steps, words
+    cdef Watch w = watch(steps)
+    while (steps - done) * words >= 2 * least:
+        p.fn, p.arg, p.count, p.words = fn, arg, count, words
+        p.steps = min(steps - done, AT_ONCE // words)
         for i in range(count):
-            p.base[i], p.strides[i] = base[i], strides[i]
+            p.base[i], p.strides[i] = base[i] + done * strides[i], strides[i]
         with gil:
-            return run_parts(g, &p, least)
+            run_parts(g, &p, least)
+        done += p.steps
+        heed(&w)
     while done < steps:
         now = min(steps - done, chunk)
         for i in range(count):
@@ -895,11 +899,12 @@ cdef int fill_pairs(Generator g, int code, char* out, int64_t n, double mean, do
 
 cdef int shuffle(Generator g, int64_t* out, int64_t n) except -1:
     """A permutation of [0, n) at ``out``: Fisher and Yates, forward, as PyTorch draws it."""
-    cdef int64_t i, k, count, room
+    cdef int64_t i = 0, k, count, room
     cdef uint32_t* order
     cdef uint32_t* words
     cdef uint32_t t
     cdef char* to = <char*>out
+    cdef Watch w = watch(n)
     g = stream_of(g)
     if elsewhere and here() > META_NUMBER:
         return draw_for(g, DRAW_ORDER, to, n * 8, &n)
@@ -913,38 +918,55 @@ cdef int shuffle(Generator g, int64_t* out, int64_t n) except -1:
     if order == NULL or words == NULL:
         raise MemoryError()
     enter(g)
-    with nogil:
-        for i in range(n):
-            order[i] = <uint32_t>i
-        i = 0
-        while i < n - 1:
-            count = min(n - 1 - i, <int64_t>SOME)
-            make_words(g, words, count)
-            for k in range(count):
-                words[k] = words[k] % <uint32_t>(n - i - k) + <uint32_t>(i + k)
-            for k in range(count):
-                if k + 24 < count:
-                    prefetch(&order[words[k + 24]])
-                t = order[i + k]
-                order[i + k] = order[words[k]]
-                order[words[k]] = t
-            i += count
-        for i in range(n):
-            out[i] = order[i]
-    leave(g)
-    release(order, room)
-    release(words, SOME * 4)
+    try:
+        with nogil:
+            while i < n:
+                count = min(n - i, <int64_t>UNHEARD)
+                for k in range(i, i + count):
+                    order[k] = <uint32_t>k
+                i += count
+                heed(&w, count)
+            i = 0
+            while i < n - 1:
+                count = min(n - 1 - i, <int64_t>SOME)
+                make_words(g, words, count)
+                for k in range(count):
+                    words[k] = words[k] % <uint32_t>(n - i - k) + <uint32_t>(i + k)
+                for k in range(count):
+                    if k + 24 < count:
+                        prefetch(&order[words[k + 24]])
+                    t = order[i + k]
+                    order[i + k] = order[words[k]]
+                    order[words[k]] = t
+                i += count
+                heed(&w, count)
+            i = 0
+            while i < n:
+                count = min(n - i, <int64_t>UNHEARD)
+                for k in range(i, i + count):
+                    out[k] = order[k]
+                i += count
+                heed(&w, count)
+    finally:
+        leave(g)
+        release(order, room)
+        release(words, SOME * 4)
     return 0
 
 
 cdef int shuffle_large(Generator g, int64_t* out, int64_t n) except -1:
     cdef int64_t i, z
+    cdef Watch w = watch(n)
     enter(g)
-    with nogil:
-        for i in range(n):
-            z = <int64_t>(next64(g) % <uint64_t>(i + 1))
-            out[i] = i
-            out[i] = out[z]
-            out[z] = i
-    leave(g)
+    try:
+        with nogil:
+            for i in range(n):
+                z = <int64_t>(next64(g) % <uint64_t>(i + 1))
+                out[i] = i
+                out[i] = out[z]
+                out[z] = i
+                if i % UNHEARD == 0:
+                    heed(&w)
+    finally:
+        leave(g)
     return 0

@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 from .devices cimport CPU_NUMBER, META_NUMBER, elsewhere, here, swap_place
 from .memory cimport allocate, only_plans, release
 from .planners cimport build, known, new_owner, of_arguments
-from .pool cimport kernel_t
+from .pool cimport UNHEARD, Watch, heed, kernel_t, watch
 from .random cimport (
     BERNOULLI, BLOCKS, INTEGERS, LIGHT, NORMAL, SOME, UNIFORM, WIDE_INTEGERS, Generator, enter, fill_memory, fill_pairs,
     draw_by_counter, find, is_draw_planned, leave, next_normal, next_unit, run_steps, shuffle, stream_of, which,
@@ -342,7 +342,8 @@ cdef enum:
     ABREAST = 8  # searches that go on together: each waits for memory at every step
 
 
-cdef void find_places(real* sums, int64_t n, real total, Generator g, int64_t* out, int64_t draws) noexcept nogil:
+cdef int find_places(real* sums, int64_t n, real total, Generator g, int64_t* out, int64_t draws,
+                     Watch* w) except -1 nogil:
     """For each draw the first of the ``n`` running sums that, over the total, is no less than a uniform number."""
     cdef double u[ABREAST]
     cdef int64_t low[ABREAST]
@@ -366,18 +367,22 @@ cdef void find_places(real* sums, int64_t n, real total, Generator g, int64_t* o
         for i in range(some):
             out[k + i] = low[i]
         k += some
+        heed(w, some)
+    return 0
 
 
 cdef int draw_rows(real* p, int64_t n, int64_t rows, real* sums, int64_t group, Generator g, int64_t* out,
                    int64_t draws) except -1:
     """Draw from rows, ``group`` of them at a time: as many as ``sums`` has room for."""
     cdef int64_t first = 0, r, some
+    cdef Watch w = watch(rows * max(n, draws))
     while first < rows:
         some = min(rows - first, group)
         cumulate(p + first * n, n, some, sums)
         for r in range(some):
-            find_places(sums + r * n, n, sums[r * n + n - 1], g, out + (first + r) * draws, draws)
+            find_places(sums + r * n, n, sums[r * n + n - 1], g, out + (first + r) * draws, draws, &w)
         first += some
+        heed(&w, some * n)
     return 0
 
 
@@ -460,14 +465,19 @@ def fill_poisson(Tensor out, Tensor rates, generator=None):
 
 cdef int draw_poisson(Generator g, real* rates, real* out, int64_t n) except -1:
     cdef int64_t i
+    cdef Watch w = watch(n)
     for i in range(n):
         if not rates[i] >= 0:
             raise RuntimeError(f"poisson: invalid Poisson rate, expected rate to be non-negative, got {rates[i]}")
     enter(g)
-    with nogil:
-        for i in range(n):
-            out[i] = <real>poisson(g, rates[i])
-    leave(g)
+    try:
+        with nogil:
+            for i in range(n):
+                out[i] = <real>poisson(g, rates[i])
+                if i % UNHEARD == 0:
+                    heed(&w)
+    finally:
+        leave(g)
     return 0
 
 
@@ -503,14 +513,19 @@ def fill_gamma(Tensor out, Tensor shapes, double least, generator=None):
     cdef Generator g = stream_of(which(generator))
     cdef int64_t i
     cdef double x
+    cdef Watch w = watch(out.count)
     if elsewhere and drawn_elsewhere(fill_gamma, out, (shapes, least, g)):
         return
     enter(g)
-    with nogil:
-        for i in range(out.count):
-            x = gamma(g, (<double*>address_of(shapes))[i])
-            (<double*>address_of(out))[i] = least if x < least else x
-    leave(g)
+    try:
+        with nogil:
+            for i in range(out.count):
+                x = gamma(g, (<double*>address_of(shapes))[i])
+                (<double*>address_of(out))[i] = least if x < least else x
+                if i % UNHEARD == 0:
+                    heed(&w)
+    finally:
+        leave(g)
 
 
 cdef inline double stirling_rest(double k) noexcept nogil:
@@ -563,21 +578,26 @@ def fill_binomial(Tensor out, Tensor counts, Tensor chances, generator=None):
     cdef Generator g = stream_of(which(generator))
     cdef int64_t i
     cdef double n, p
+    cdef Watch w = watch(out.count)
     if elsewhere and drawn_elsewhere(fill_binomial, out, (counts, chances, g)):
         return
     enter(g)
-    with nogil:
-        for i in range(out.count):
-            n, p = (<double*>address_of(counts))[i], (<double*>address_of(chances))[i]
-            if n <= 0 or p <= 0:
-                n = 0
-            elif n != n or n == INFINITY:  # no number of trials: the samplers would search for ever
-                pass
-            elif p <= 0.5:
-                n = binomial(g, n, p)
-            elif p < 1:
-                n -= binomial(g, n, 1 - p)
-            elif p != p:
-                n = p
-            (<double*>address_of(out))[i] = n
-    leave(g)
+    try:
+        with nogil:
+            for i in range(out.count):
+                n, p = (<double*>address_of(counts))[i], (<double*>address_of(chances))[i]
+                if n <= 0 or p <= 0:
+                    n = 0
+                elif n != n or n == INFINITY:  # no number of trials: the samplers would search for ever
+                    pass
+                elif p <= 0.5:
+                    n = binomial(g, n, p)
+                elif p < 1:
+                    n -= binomial(g, n, 1 - p)
+                elif p != p:
+                    n = p
+                (<double*>address_of(out))[i] = n
+                if i % UNHEARD == 0:
+                    heed(&w)
+    finally:
+        leave(g)

@@ -303,6 +303,8 @@ cpdef int forward_levels() noexcept
 cpdef object run_function(type context_class, tuple args, object forward, object setup, object own_outputs)
 
 cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=*)
+cdef Tensor storage_tensor(Storage storage, int code, int n, const int64_t* sizes, const int64_t* strides,
+                           int64_t offset)
 cdef Tensor alias_tensor(Tensor source, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset,
                          bint late=*)
 cdef Tensor contiguous_tensor(Tensor source)

@@ -174,7 +174,7 @@ def view_dtype(Tensor input, dtype d):
     cdef int old = ITEMSIZE[input.code], new = d.itemsize, i
     if is_conjugate_view(input) and input.code != d.code:
         how = "conj" if KIND[input.code] == 3 else "neg"
-        raise RuntimeError(f"torch.Tensor.view is not supported for tensors of which is_{how}() is true when "
+        raise RuntimeError(f"view is not supported for tensors of which is_{how}() is true when "
                            f"converting to a different dtype; resolve_{how}() gives a copy that can be")
     cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
     if old != new:

@@ -1,4 +1,4 @@
-"""Choices among CUDA kernels. There are none here; the choices for attention can still be set and read."""
+"""Choices among CUDA kernels. There are none but those for attention, which hold on the CPU as well."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+
+from ..ops.attention import ALLOWED
 
 __all__ = [
     "cudnn_sdp_enabled", "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp",
@@ -20,8 +22,6 @@ matmul = SimpleNamespace(
 )  # fmt: skip
 cufft_plan_cache = SimpleNamespace(size=0, max_size=0, clear=lambda: None)
 
-_sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
-
 
 def is_built() -> bool:
     """Whether this build knows CUDA: False."""
@@ -30,14 +30,14 @@ def is_built() -> bool:
 
 def _setting(kind: str) -> tuple[Any, Any]:
     def enabled() -> bool:
-        return _sdp[kind]
+        return ALLOWED[kind]
 
     def enable(enabled: bool) -> None:
-        _sdp[kind] = bool(enabled)
+        ALLOWED[kind] = bool(enabled)
 
     enabled.__name__, enable.__name__ = f"{kind}_sdp_enabled", f"enable_{kind}_sdp"
-    enabled.__doc__ = f"What ``enable_{kind}_sdp`` was last told: it says nothing about attention on the CPU."
-    enable.__doc__ = f"Allow the {kind} kernel of attention on a GPU: kept, and otherwise without effect."
+    enabled.__doc__ = f"Whether attention may use its {kind} kernel."
+    enable.__doc__ = f"Let attention use its {kind} kernel, or not: see :func:`taeda.nn.attention.sdpa_kernel`."
     return enabled, enable
 
 
@@ -51,13 +51,13 @@ cudnn_sdp_enabled, enable_cudnn_sdp = _setting("cudnn")
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Iterator[dict]:
-    """Within the block, these kernels of attention are allowed on a GPU."""
-    before = dict(_sdp)
-    _sdp.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    """Within the block attention may use these kernels: see :func:`taeda.nn.attention.sdpa_kernel`."""
+    before = dict(ALLOWED)
+    ALLOWED.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:
         yield {}
     finally:
-        _sdp.update(before)
+        ALLOWED.update(before)
 
 
 def is_flash_attention_available() -> bool:

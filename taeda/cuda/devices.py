@@ -43,7 +43,7 @@ def index_of(device: Any = None, optional: bool = True) -> int:
         if device.type != "cuda":
             raise ValueError(f"Expected a cuda device, but got: {device}")
         if device.index is None and not optional:
-            raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+            raise ValueError(f"Expected a taeda.device with a specified index or an integer, but got:{device}")
         device = _native.get_index() if device.index is None else device.index
     index = int(device)
     if not 0 <= index < _contract.count():

@@ -69,7 +69,7 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
         AssertionError: ``fn`` cannot be called.
     """
     if not callable(fn):
-        raise AssertionError(f"torch.fx.map_arg(a, fn): fn must be a callable, got {type(fn)}")
+        raise AssertionError(f"taeda.fx.map_arg(a, fn): fn must be a callable, got {type(fn)}")
     return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
 
 

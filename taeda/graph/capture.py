@@ -243,7 +243,7 @@ class Captured:
             code = getattr(inspect.unwrap(self.function), "__code__", None)
             where = code and f" filename: {code.co_filename!r}, function name: {code.co_name!r}, line number: "
             raise RuntimeError(
-                "Detected recompile when torch.compile stance is 'fail_on_recompile'."
+                "Detected recompile when taeda.compile stance is 'fail_on_recompile'."
                 + (f"{where}{code.co_firstlineno}" if code else "")
             )
         module, inputs = make()

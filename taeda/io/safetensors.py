@@ -16,6 +16,7 @@ from .._core import Tensor
 from .._core.exchange import copy_to_storage, share_storage
 from ..kernels.files import atomic_write
 from ..ops.conjugation import resolve_all
+from .archive import pieces
 
 #: The format's dtypes, the least aligned first.
 _NAMES = {
@@ -98,7 +99,8 @@ def save_file(tensors: dict[str, Tensor], filename: str | os.PathLike, metadata:
     with atomic_write(filename) as file:
         file.write(header)
         for t in data:
-            file.write(_bytes(t))
+            for piece in pieces(_bytes(t)):
+                file.write(piece)
 
 
 def load(data: bytes) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ See ``docs/jit.md``.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -64,10 +65,18 @@ def fuser(name: str) -> Iterator[None]:
     yield
 
 
-@contextmanager
-def strict_fusion() -> Iterator[None]:
-    """Changes nothing: scripts run in one way, and no part of them has to be fused."""
-    yield
+class strict_fusion:
+    """Changes nothing: scripts run in one way, and no part of them has to be fused. For a ``with`` in a script."""
+
+    def __init__(self) -> None:
+        if not is_scripting():
+            warnings.warn("strict_fusion: only works in a script", stacklevel=2)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, type: Any, value: Any, tb: Any) -> None:
+        pass
 
 
 def set_fusion_strategy(strategy: list) -> list:

@@ -762,8 +762,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         x1, x2 = x1.to(dtype), x2.to(dtype)
     if x1.shape != x2.shape:
         x1, x2 = taeda.broadcast_tensors(x1, x2)
-    n1, n2 = (taeda.linalg.vector_norm(x, 2.0, dim, True).clamp_min(eps) for x in (x1, x2))
-    return ((x1 / n1) * (x2 / n2)).sum(dim)
+    norm = taeda.linalg.vector_norm
+    x1 = x1 / norm(x1, 2.0, dim, True).clamp_min(eps)
+    x2 = x2 / norm(x2, 2.0, dim, True).clamp_min(eps)
+    return (x1 * x2).sum(dim)
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:

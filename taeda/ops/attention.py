@@ -209,10 +209,17 @@ def _with_causal(mask: Tensor, rows: int, columns: int) -> Tensor:
     return mask & causal if mask.dtype is bool_ else mask.masked_fill(causal.logical_not(), -math.inf)
 
 
+#: Which kernels may be used, by PyTorch's names for them. ``math`` is the definition; on the CPU the fused op is
+#: ``flash``, and on a device any of the others.
+ALLOWED = {"cudnn": True, "flash": True, "mem_efficient": True, "math": True, "overrideable": True}
+
+
 def _by_tiles() -> bool:
-    """Whether the fused op runs in this thread's place."""
+    """Whether the fused op runs in this thread's place, and is allowed."""
     contract = REGISTERED[current_place()]
-    return contract is None or contract.keeps_tiles
+    if contract is None:
+        return ALLOWED["flash"]
+    return contract.keeps_tiles and (ALLOWED["flash"] or ALLOWED["mem_efficient"] or ALLOWED["cudnn"])
 
 
 @composite(method=False, autocast="lower", lowering=_by_definition, random="noise")
@@ -282,4 +289,10 @@ def scaled_dot_product_attention(
         out = out.view(*shape, *out.shape[-2:])
         return out if len(shape) == 2 else out.contiguous()  # as by the definition
     _check_sizes(query, key, value, attn_mask, enable_gqa)
+    if not ALLOWED["math"]:
+        kernels = ", ".join(kernel for kernel, allowed in ALLOWED.items() if allowed)
+        raise RuntimeError(
+            f"scaled_dot_product_attention: of the kernels that are allowed ({kernels or 'none'}) there is none for "
+            "this call; allow SDPBackend.MATH as well"
+        )
     return _by_definition(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)

@@ -170,7 +170,7 @@ class CompressedTensor(OfValues):
 
     def _of(self, starts: Tensor, others: Tensor, values: Tensor, size: Sequence[int]) -> CompressedTensor:
         """A tensor of the same layout with other parts."""
-        return _make(starts, others, values, size, self._by_rows, self._block, self._ordered)
+        return compressed_of(starts, others, values, size, self._by_rows, self._block, self._ordered)
 
     def _with(self, values: Tensor) -> CompressedTensor:
         return self._of(self._starts, self._others, values, self.shape)
@@ -206,7 +206,7 @@ class CompressedTensor(OfValues):
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
         form = self._by_rows, self._block, self._ordered
-        return _make, (self._starts, self._others, self._v.detach(), tuple(self.shape), *form)
+        return compressed_of, (self._starts, self._others, self._v.detach(), tuple(self.shape), *form)
 
 
 def _of_parts(func: Any, name: str, args: Sequence, kwargs: dict) -> Any:
@@ -235,7 +235,7 @@ def _coordinates(x: Any) -> Any:
     return type(x)(map(_coordinates, x)) if type(x) in (tuple, list) else x
 
 
-def _make(
+def compressed_of(
     starts: Tensor, others: Tensor, values: Tensor, size: Sequence[int], by_rows: bool, block: Sequence[int] = (),
     ordered: bool = True,
 ) -> CompressedTensor:  # fmt: skip
@@ -326,7 +326,7 @@ def _compressed_entries(name: str, coo: SparseTensor, by_rows: bool, block: tupl
     n = int(entries[0]) if count else 0
     starts = cat([counts.new_zeros((count, 1)), counts.cumsum(1)], 1).reshape(*batch, lines + 1)
     others = (keys % max(width_of_line, 1)).reshape(*batch, n)
-    return _make(starts, others, values.reshape(*batch, n, *values.shape[1:]), coo.shape, by_rows, block)
+    return compressed_of(starts, others, values.reshape(*batch, n, *values.shape[1:]), coo.shape, by_rows, block)
 
 
 sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = LAYOUTS
@@ -435,7 +435,9 @@ def _transpose(input: CompressedTensor, dim0, dim1):
     if input.dense_dim():
         raise RuntimeError("transpose(): hybrid sparse compressed tensors with dense dimensions are not supported")
     values = input._v.transpose(-2, -1) if input._block else input._v
-    return _make(input._starts, input._others, values, size, not input._by_rows, input._block[::-1], input._ordered)
+    return compressed_of(
+        input._starts, input._others, values, size, not input._by_rows, input._block[::-1], input._ordered
+    )
 
 
 @_rule("t")
@@ -593,7 +595,7 @@ def _compressed(
     if others.numel() and (int(others.min()) < 0 or int(others.max()) >= width):
         raise RuntimeError(f"{name}: an index is out of range for size {list(size)}")
     values = values.detach().requires_grad_() if requires_grad else values
-    return _make(starts, others, values, size, by_rows, block, _is_ordered(starts, others))
+    return compressed_of(starts, others, values, size, by_rows, block, _is_ordered(starts, others))
 
 
 def _is_ordered(starts: Tensor, others: Tensor) -> bool:

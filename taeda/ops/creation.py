@@ -13,6 +13,7 @@ from .._core import tensor as core
 from .._core.callbacks import callbacks
 from .._core.factories import finish, number, range_length
 from .._core.mends import not_tensor
+from .._core.nearest import nearest
 from .._warn import warn_once
 from .out import check_out
 from .table import OPS, composite, is_index, pointwise, primitive, spread
@@ -185,7 +186,8 @@ def empty(
         result = factories.new("empty", args, size, dtype, out, device)
     else:
         result = _empty("empty", args, size, dtype, out, device, memory_format)
-    _blank(result)
+    if settings.deterministic:
+        _blank(result)
     return finish(result, out, requires_grad, device)
 
 
@@ -497,8 +499,10 @@ def arange(*args, out=None, dtype=None, layout=None, device=None, requires_grad=
 
 
 def _range_arguments(name: str, args: tuple, bounds: dict) -> tuple[Any, Any, Any]:
-    if bounds and not set(bounds) <= {"start", "end", "step"}:
-        raise TypeError(f"{name}() got unexpected keyword arguments {sorted(set(bounds) - {'start', 'end', 'step'})}")
+    for given in bounds:
+        if given not in ("start", "end", "step"):
+            known = ("start", "end", "step", *OPS[name].__kwdefaults__)
+            raise TypeError(f"{name}() got an unexpected keyword argument '{given}'{nearest(given, known)}")
     if len(args) > 3:
         raise TypeError(f"{name}() takes at most 3 positional arguments, got {len(args)}")
     if not bounds and len(args) > 1:

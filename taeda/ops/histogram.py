@@ -23,10 +23,10 @@ def _limits(x, range_, d):
     else:
         low, high = float(x.min()), float(x.max())
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise RuntimeError(f"torch.histogramdd: dimension {d}'s range [{low:g}, {high:g}] is not finite")
+        raise RuntimeError(f"histogramdd: dimension {d}'s range [{low:g}, {high:g}] is not finite")
     if low > high:
         raise RuntimeError(
-            f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
+            f"histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
         )
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
@@ -38,23 +38,23 @@ def _edges(points, bins, range_):
         if isinstance(b, Tensor):
             if b.dim() != 1:
                 raise RuntimeError(
-                    f"torch.histogramdd: bins tensor should have one dimension, but got {b.dim()} dimensions in the "
+                    f"histogramdd: bins tensor should have one dimension, but got {b.dim()} dimensions in the "
                     f"bins tensor for dimension {d}"
                 )
             if b.numel() < 1:
                 raise RuntimeError(
-                    f"torch.histogramdd: bins tensor should have at least 1 element, but got 0 for dimension {d}"
+                    f"histogramdd: bins tensor should have at least 1 element, but got 0 for dimension {d}"
                 )
             if b.dtype is not points.dtype:
                 raise RuntimeError(
-                    "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
+                    "histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
                     f"dtype {points.dtype} and bins for dimension {d} with dtype {b.dtype}"
                 )
             count = b.numel() - 1
         else:
             count = b
         if count <= 0:
-            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}")
+            raise RuntimeError(f"histogramdd: bins must be > 0, but got {count} for dimension {d}")
         made.append(
             b if isinstance(b, Tensor) else linspace(*_limits(points[:, d], range_, d), b + 1, dtype=points.dtype)
         )
@@ -70,18 +70,17 @@ def _counted(input, bins, range_, weight, density):
         )
     if range_ is not None and len(range_) != 2 * n:
         raise RuntimeError(
-            f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, but got "
-            f"{len(range_)}"
+            f"histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, but got {len(range_)}"
         )
     if weight is not None:
         if weight.dtype is not input.dtype:
             raise RuntimeError(
-                "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same "
+                "histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same "
                 f"dtype, but got input({input.dtype}), and weight({weight.dtype})"
             )
         if tuple(weight.shape) != tuple(input.shape[:-1]):
             raise RuntimeError(
-                "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
+                "histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
                 f"excluding its innermost dimension, but got input with shape {list(input.shape)} and weight with "
                 f"shape {list(weight.shape)}"
             )
@@ -134,9 +133,8 @@ def histogram(input, bins=100, *, range=None, weight=None, density=False):
         bins = int(bins)
     if weight is not None and tuple(weight.shape) != tuple(input.shape):
         raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
-            f"excluding its innermost dimension, but got input with shape {[*input.shape, 1]} and weight with shape "
-            f"{list(weight.shape)}"
+            f"histogram: expected a weight for each element of input, of shape {list(input.shape)}, got weight with "
+            f"shape {list(weight.shape)}"
         )
     flat = None if weight is None else weight.reshape(-1)
     hist, edges = _counted(input.reshape(-1, 1), [bins], range, flat, density)
@@ -177,7 +175,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
     """
     if input.dim() < 2:
         raise RuntimeError(
-            f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {input.dim()} dimensions"
+            f"histogramdd: input tensor should have at least 2 dimensions, but got {input.dim()} dimensions"
         )
     n = input.shape[-1]
     if is_index(bins):

@@ -549,9 +549,8 @@ def _directional_split(name, least, dim_of):
     def split(input, indices_or_sections: Ints):
         if input.dim() < least:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, but got a "
-                "tensor "
-                f"with {input.dim()} dimensions!".replace("torch.", "")
+                f"{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, but got a "
+                f"tensor with {input.dim()} dimensions!"
             )
         dim = dim_of(input)
         if is_index(indices_or_sections):

@@ -16,8 +16,9 @@ from .._core import sampling as core
 from .._core import tensor as core_tensor
 from .._core.callbacks import callbacks
 from .._core.factories import finish
+from .._core.nearest import nearest
 from .reduction import extent
-from .table import _make, _register, composite, primitive
+from .table import OPS, _make, _register, composite, primitive
 
 #: The largest integer up to which every integer is a value of the dtype, and its smallest value.
 _INTEGER_RANGE = {
@@ -472,8 +473,9 @@ def _only_size(name: str, keywords: dict) -> Any:
 def _no_more(name: str, keywords: dict) -> None:
     keywords.pop("names", None)
     keywords.pop("memory_format", None)
-    if keywords:
-        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(keywords))}'")
+    for given in keywords:
+        known = ("size", "low", "high", *OPS[name].__kwdefaults__)
+        raise TypeError(f"{name}() got an unexpected keyword argument '{given}'{nearest(given, known)}")
 
 
 @composite(method=False, meta="numbers", native=True, random=True)
@@ -501,7 +503,8 @@ def randint(
     """
     if not kw and len(args) in (2, 3) and out is None and device is None and isinstance(args[-1], (tuple, list)):
         t = factories.new("randint", args[-1:], None, dtype or _core.int64, None, None)
-        low, high = _bounds("randint", args[0] if len(args) == 3 else 0, args[-2])
+        high = _core.whole_numbers(args[-2], "randint", "high")
+        low = _core.whole_numbers(args[0], "randint", "low") if len(args) == 3 else 0
         return _fresh(random_, t, low, high, generator, requires_grad)
     given = list(args)
     size = kw.pop("size", None)

@@ -184,11 +184,25 @@ def _mm(input, mat2, *, out=None):
         )
     if _is_sparse(mat2) and mat2.sparse_dim() == 2:
         return _sparse_product(input, mat2.coalesce())
-    right = _dense(mat2)
-    rows, columns = input._i.unbind(0)
-    scale = input._v.reshape(-1, *(1,) * (right.dim() - 1))
-    result = index_add(right.new_zeros((input.shape[0], *right.shape[1:])), 0, rows, scale * right[columns])
+    result = _with_dense(input, _dense(mat2))
     return to_sparse(result) if _is_sparse(mat2) else result
+
+
+#: Elements of the products of entries and rows that :func:`_mm` has in memory at a time.
+_AT_ONCE = 1 << 24
+
+
+def _with_dense(input: SparseTensor, right: Tensor) -> Tensor:
+    """``input @ right`` for a dense ``right``: some entries after the others, so that their products take little
+    memory."""
+    scale = input._v.reshape(-1, *(1,) * (right.dim() - 1))
+    some = max(_AT_ONCE // max(math.prod(right.shape[1:]), 1), 1)
+    result = right.new_zeros((input.shape[0], *right.shape[1:]))
+    for at in range(0, max(len(scale), 1), some):
+        rows, columns = input._i[:, at : at + some].unbind(0)
+        products = scale[at : at + some] * right[columns]
+        result = result.index_add_(0, rows, products) if at else index_add(result, 0, rows, products)
+    return result
 
 
 def _sparse_product(left: SparseTensor, right: SparseTensor) -> SparseTensor:

@@ -109,7 +109,7 @@ def stft(
             stacklevel=2,
         )
     if window is None:
-        _warn_of_no_window("torch.hann_window(n_fft) leaks less")
+        _warn_of_no_window("taeda.hann_window(n_fft) leaks less")
     where = _described("stft", input, n_fft, hop, width, window)
     if not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(f"{where}: expected a tensor of floating point or complex values")

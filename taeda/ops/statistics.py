@@ -505,30 +505,30 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     dims = tuple(range(input.dim())) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     spacing = 1 if spacing is None else spacing
     if len({d % max(input.dim(), 1) for d in dims}) != len(dims):
-        raise RuntimeError(f"torch.gradient expected each dim to appear once, got {list(dims)}".replace("torch.", ""))
+        raise RuntimeError(f"gradient: expected each dim to appear once, got {list(dims)}")
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
     if len(spacings) != len(dims):
         raise RuntimeError(
-            f"torch.gradient expected spacing to be unspecified, a scalar or a list of length {len(dims)}, got "
+            f"gradient: expected spacing to be unspecified, a scalar or a list of length {len(dims)}, got "
             f"{len(spacings)}"
         )
     if input.dtype is _core.uint8:
-        raise RuntimeError(
-            "torch.gradient does not support uint8 input: differences would wrap around; convert it first"
-        )
+        raise RuntimeError("gradient: uint8 input is not supported: differences would wrap around; convert it first")
     if edge_order not in (1, 2):
-        raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
+        raise RuntimeError(f"gradient: expected edge_order 1 or 2, got {edge_order}")
     return tuple(_slope(input, d, h, edge_order) for d, h in zip(dims, spacings, strict=True))
 
 
 def _slope(x, d, h, edge_order):
     n = x.shape[d]
     if n < edge_order + 1:
-        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+        raise RuntimeError(
+            f"gradient: expected at least edge_order + 1 = {edge_order + 1} elements along dimension {d}, got {n}"
+        )
     if not isinstance(h, Tensor) or not h.dim():
         return _even_slope(x, d, h, edge_order)
     if h.dim() != 1 or h.shape[0] != n:
-        raise RuntimeError(f"torch.gradient expected {n} coordinates along dimension {d}, got shape {list(h.shape)}")
+        raise RuntimeError(f"gradient: expected {n} coordinates along dimension {d}, got shape {list(h.shape)}")
     at = h if h.is_floating_point() or h.is_complex() else h.to(_core.get_default_dtype())
     gaps = (at[1:] - at[:-1]).reshape([-1 if i == d % x.dim() else 1 for i in range(x.dim())])
     rise = (x.narrow(d, 1, n - 1) - x.narrow(d, 0, n - 1)) / gaps

@@ -929,13 +929,13 @@ imag_view.vjp(input=lambda g: _part_of_complex(g, 1))
 
 def _warn_of_order(dims):
     if dims == 0:
-        warn_once("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", 5)
+        warn_once("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.", 4)
     else:
         warn_once(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-            5,
+            "`x.permute(*taeda.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+            4,
         )
 
 
@@ -949,9 +949,11 @@ def _reversed(input):
                 [2, 5],
                 [3, 6]])
     """
-    if input.dim() != 2:
-        _warn_of_order(input.dim())
-    return permute(input, tuple(range(input.dim() - 1, -1, -1)))
+    dims = input.dim()
+    if dims == 2:
+        return permute(input, (1, 0))
+    _warn_of_order(dims)
+    return permute(input, tuple(range(dims - 1, -1, -1)))
 
 
 def _matrix_transpose(input):
@@ -1015,7 +1017,7 @@ for _name, _getter, _setter in (
     ("real", real, _set_part(real)),
     ("imag", imag, _set_part(imag)),
 ):
-    _core.install(_name, property(lambda self, get=_getter: get(self), _setter, doc=_getter.__doc__))
+    _core.install(_name, property(_getter, _setter, doc=_getter.__doc__))
 
 
 # ---- in-place and copying forms of views -----------------------------------------------------------------------------

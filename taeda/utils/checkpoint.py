@@ -277,7 +277,7 @@ class CheckpointFunction(Function):
     def backward(ctx, *grads):
         if _core.task_is_partial():
             raise RuntimeError(
-                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "When use_reentrant=True, taeda.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
                 "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
                 ".backward() without passing the `inputs` argument."
             )
@@ -300,7 +300,7 @@ class CheckpointFunction(Function):
 
 def _warn_of_default(name: str) -> None:
     warnings.warn(
-        f"torch.utils.checkpoint.{name}: expected use_reentrant to be given, and got nothing. use_reentrant=False is "
+        f"taeda.utils.checkpoint.{name}: expected use_reentrant to be given, and got nothing. use_reentrant=False is "
         "taken, which is recommended. PyTorch takes True: pass use_reentrant=True for the same.",
         stacklevel=3,
     )

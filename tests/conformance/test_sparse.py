@@ -333,3 +333,72 @@ def test_products_that_reduce(reduce):
     assert taeda.sparse.mm(taeda.tensor(values).to_sparse_csr(), taeda.tensor(right), reduce).tolist() == want.tolist()
     with pytest.raises(RuntimeError, match="prod"):
         taeda.sparse.mm(taeda.tensor(values).to_sparse_csr(), taeda.tensor(right), "prod")
+
+
+#: Calls of the framework and a layout that give a tensor without entries, or that raise.
+FACTORIES = {
+    "zeros": lambda t, layout: t.zeros(2, 3, layout=layout, dtype=t.float64),
+    "zeros of one dimension": lambda t, layout: t.zeros(3, layout=layout),
+    "zeros of no dimensions": lambda t, layout: t.zeros((), layout=layout),
+    "zeros of a size by name": lambda t, layout: t.zeros(size=(2, 3), layout=layout, requires_grad=True),
+    "zeros on meta": lambda t, layout: t.zeros(2, 3, layout=layout, device="meta"),
+    "zeros into out": lambda t, layout: t.zeros(2, 3, layout=layout, out=t.empty(0)),
+    "zeros of a negative size": lambda t, layout: t.zeros(-1, 3, layout=layout),
+    "empty": lambda t, layout: t.empty((2, 3), layout=layout, dtype=t.complex64, pin_memory=False),
+    "empty of a batch": lambda t, layout: t.empty(2, 3, 4, layout=layout, memory_format=t.contiguous_format),
+    "ones": lambda t, layout: t.ones(3, layout=layout),
+    "arange": lambda t, layout: t.arange(3, layout=layout),
+    "rand": lambda t, layout: t.rand(3, layout=layout),
+    "new_zeros": lambda t, layout: t.ones(2, dtype=t.int64).new_zeros(2, 3, layout=layout),
+    "new_empty": lambda t, layout: t.ones(2, dtype=t.int64).new_empty((2, 3), dtype=t.float16, layout=layout),
+    "zeros_like": lambda t, layout: t.zeros_like(t.ones(2, 3), layout=layout),
+    "empty_like": lambda t, layout: t.empty_like(t.ones(2, 3), layout=layout),
+    "zeros_like of sparse": lambda t, layout: t.zeros_like(sample(t), layout=layout),
+    "empty_like of sparse": lambda t, layout: t.empty_like(sample(t), layout=layout),
+    "new_zeros of sparse": lambda t, layout: sample(t).new_zeros(2, 3, layout=layout),
+    "new_empty of sparse as it is": lambda t, layout: sample(t).new_empty(4),
+    "new_zeros of rows as they are": lambda t, layout: t.ones(2, 3).to_sparse_csr().new_zeros(4, 2),
+    "zeros_like of rows": lambda t, layout: t.zeros_like(t.ones(2, 3).to_sparse_csr()),
+}
+
+
+def described(t, make, name):
+    """Layout, sizes, dtype and entries of what is made; or that it raises."""
+    try:
+        x = make(t, getattr(t, name))
+    except RuntimeError:
+        return "raises"
+    said = [str(x.layout).rpartition(".")[2], tuple(x.shape), str(x.dtype).rpartition(".")[2], x.requires_grad]
+    said.append(x.device.type)
+    if x.layout is t.sparse_coo:
+        said += [x._nnz(), x.is_coalesced(), tuple(x._indices().shape), tuple(x._values().shape), x.sparse_dim()]
+    elif x.layout is not t.strided:
+        starts, others = (x.crow_indices, x.col_indices) if "csr" in str(x.layout) else (x.ccol_indices, x.row_indices)
+        said += [tuple(starts().shape), tuple(others().shape), tuple(x.values().shape)]
+    return said
+
+
+@pytest.mark.parametrize("layout", ["strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+@pytest.mark.parametrize("name", FACTORIES)
+def test_factories_make_tensors_without_entries(name, layout):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = described(torch, FACTORIES[name], layout)
+    assert described(taeda, FACTORIES[name], layout) == theirs
+    if theirs != "raises" and "zeros" in name and "meta" not in name:
+        assert not FACTORIES[name](taeda, getattr(taeda, layout)).to_dense().any()
+
+
+def test_a_product_goes_by_parts(monkeypatch):
+    from taeda.ops import sparse_rules
+
+    taeda.manual_seed(0)
+    x = taeda.randn(7, 9).relu().to_sparse().requires_grad_()
+    y = taeda.randn(9, 4, requires_grad=True)
+    whole = taeda.sparse.mm(x, y)
+    first = taeda.autograd.grad(whole.square().sum(), (x, y))
+    monkeypatch.setattr(sparse_rules, "_AT_ONCE", 12)
+    by_parts = taeda.sparse.mm(x, y)
+    second = taeda.autograd.grad(by_parts.square().sum(), (x, y))
+    assert taeda.equal(whole, by_parts)
+    assert taeda.allclose(first[0].to_dense(), second[0].to_dense()) and taeda.allclose(first[1], second[1])

@@ -131,6 +131,73 @@ def test_an_interrupted_write_is_seen_and_another_handler_waits_for_the_op():
     assert done.stdout.splitlines()[1::2] == ["True", "True"], done.stdout
 
 
+#: Loops that are no launch of many pieces: what is called, its arguments for ``n``, and an ``n`` for seconds.
+SERIAL = {
+    "tolist": ("taeda.Tensor.tolist", "taeda.rand(n)", 80_000_000),
+    "tolist of rows": ("taeda.Tensor.tolist", "taeda.zeros(n, 3)", 12_000_000),
+    "tensor of a list": ("taeda.tensor", "[1.0] * n", 120_000_000),
+    "tensor of rows": ("taeda.tensor", "[[1, 2]] * n", 30_000_000),
+    "randperm": ("taeda.randperm", "n", 150_000_000),
+    "poisson": ("taeda.poisson", "taeda.full((n,), 3.0)", 50_000_000),
+    "gamma": ("taeda._standard_gamma", "taeda.full((n,), 3.0)", 50_000_000),
+    "binomial": ("taeda.binomial", "taeda.full((n,), 30.0), taeda.full((n,), 0.5)", 30_000_000),
+    "multinomial": ("taeda.multinomial", "taeda.rand(n // 50 + 1), n, True", 50_000_000),
+    "median": ("taeda.median", "taeda.rand(n)", 120_000_000),
+    "kthvalue": ("taeda.kthvalue", "taeda.rand(n), n // 2", 120_000_000),
+    "scatter_add": (
+        "taeda.Tensor.scatter_add_", "taeda.zeros(n), 0, taeda.randint(0, n, (n,)), taeda.ones(1).expand(n)", 90_000_000
+    ),
+    "index_add": (
+        "taeda.Tensor.index_add_", "taeda.zeros(n), 0, taeda.randint(0, n, (n,)), taeda.ones(1).expand(n)", 90_000_000
+    ),
+    "bincount": ("taeda.bincount", "taeda.randint(0, n, (n,))", 90_000_000),
+    "sparse.mm": ("taeda.sparse.mm", "taeda.rand(n, n).to_sparse(), taeda.rand(n, 500)", 1500),
+}  # fmt: skip
+
+SENDER = """
+import os, signal, sys, time
+pid, start = int(sys.argv[1]), float(sys.argv[2])
+
+def used():  # seconds of a processor
+    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+while used() < start + 0.1:
+    time.sleep(0.005)
+print(used(), flush=True)
+os.kill(pid, signal.SIGINT)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the time that a process used is read in /proc")
+@pytest.mark.parametrize("name", SERIAL)
+def test_ctrl_c_ends_a_serial_loop(name):
+    function, made, count = SERIAL[name]
+    done = run(
+        f"""
+        import os, signal, subprocess, sys, time
+        import taeda
+
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        taeda.set_num_threads(1)
+        made = lambda n: ({made},)
+        {function}(*made(100))  # kernels are there then
+        given = made({count})
+        arguments = [sys.executable, "-S", "-c", {SENDER!r}, str(os.getpid()), str(time.process_time())]
+        sender = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
+        try:
+            {function}(*given)
+            print("faster")
+        except KeyboardInterrupt:
+            print(time.process_time() - float(sender.stdout.readline()))
+        sys.stdout.flush()
+        os._exit(0)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "faster" or float(done.stdout) < 0.8, done.stdout
+
+
 def test_a_program_ends_while_a_call_is_left_behind():
     code = INTERRUPTED + "a = taeda.randn(1500, 1500)\n"
     assert run(code + "interrupt(lambda: taeda.linalg.svd(a))\nsys.exit(3)").returncode == 3

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pickle
 import pydoc
+import re
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +34,14 @@ q = taeda.ones(2, 4, 5, 8)
         (lambda: F.max_pool2d(x, kernel_sise=2), TypeError, "Did you mean 'kernel_size'?"),
         (lambda: nn.Conv2d(3, 4, kernel_sise=3), TypeError, "Conv2d.__init__() got an unexpected keyword argument"),
         (lambda: nn.Conv2d(3, 4, kernel_sise=3), TypeError, "'kernel_sise'. Did you mean 'kernel_size'?"),
+        (lambda: taeda.softmax(x, dmi=1), TypeError, "Did you mean 'dim'?"),
+        (lambda: x.chunk(2, dmi=1), TypeError, "Did you mean 'dim'?"),
+        (lambda: taeda.exp(x, otu=x), TypeError, "Did you mean 'out'?"),
+        (lambda: taeda.std(x, otu=x), TypeError, "Did you mean 'out'?"),
+        (lambda: taeda.randn(2, dtpye=taeda.float64), TypeError, "Did you mean 'dtype'?"),
+        (lambda: taeda.arange(2, pin_memoyr=True), TypeError, "Did you mean 'pin_memory'?"),
+        (lambda: nn.Softmax(dmi=1), TypeError, "Did you mean 'dim'?"),
+        (lambda: nn.CosineSimilarity(esp=1), TypeError, "Did you mean 'eps'?"),
         (lambda: taeda.optim.SGD([x], momentun=0.9), TypeError, "Did you mean 'momentum'?"),
         (lambda: taeda.optim.lr_scheduler.StepLR(None, step_sise=1), TypeError, "Did you mean 'step_size'?"),
         (lambda: taeda.utils.data.DataLoader([1], batchsize=2), TypeError, "Did you mean 'batch_size'?"),
@@ -182,3 +193,42 @@ def test_warnings_name_the_package():
         nn.utils.weight_norm(nn.Linear(2, 2))
     with pytest.warns(FutureWarning, match="^`taeda.nn.utils.clip_grad_norm` is "):
         nn.utils.clip_grad_norm([taeda.ones(2, requires_grad=True)], 1.0)
+
+
+def _literals(node):
+    return [c.value for c in ast.walk(node) if isinstance(c, ast.Constant) and isinstance(c.value, str)]
+
+
+#: What is PyTorch's own: names of its types, of what it deprecates, and of its site.
+PYTORCHS = ("cannot pin 'torch.", "torch.ops.", "torch.cuda.amp.", "torch.amp.", "torch.fx docs on pytorch.org")
+
+
+def test_messages_name_functions_as_this_library_has_them():
+    wrong = []
+    for path in sorted(Path(taeda.__file__).parent.rglob("*.py")):
+        if "standin" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            warns = isinstance(node, ast.Call) and "warn" in ast.unparse(node.func)
+            for text in _literals(node) if warns or isinstance(node, ast.Raise) else ():
+                if re.search(r"\btorch\.", text) and not any(known in text for known in PYTORCHS):
+                    wrong.append((path.name, node.lineno, text))
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "call, start",
+    [
+        (lambda: taeda.linalg.solve(taeda.zeros(2, 2), taeda.ones(2)), "linalg.solve: "),
+        (lambda: taeda.linalg.eigh(taeda.full((2, 2), float("nan"))), "linalg.eigh: "),
+        (lambda: taeda.linalg.ldl_solve(x, taeda.ones(2), x), "linalg.ldl_solve: "),
+        (lambda: taeda.linalg.lstsq(taeda.ones(2), taeda.ones(2)), "linalg.lstsq: "),
+        (lambda: taeda.ormqr(x, taeda.ones(2), taeda.ones(2)), "ormqr: "),
+        (lambda: taeda.gradient(taeda.ones(1)), "gradient: "),
+        (lambda: taeda.histogramdd(taeda.ones(3), [2]), "histogramdd: "),
+    ],
+)
+def test_messages_of_linear_algebra_and_statistics_begin_with_the_op(call, start):
+    with pytest.raises(RuntimeError) as caught:
+        call()
+    assert str(caught.value).startswith(start)

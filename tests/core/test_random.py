@@ -170,3 +170,15 @@ def test_dropout_scales_and_drops():
     close(y.detach().double().mean().item(), 1, math.sqrt(1 / 3), 100_000)
     y.sum().backward()
     assert x.grad.tolist() == y.tolist()
+
+
+def test_a_long_fill_is_two_shorter_ones():
+    """A fill stops on its way to look for Ctrl-C; the stream goes on where it was."""
+    n = (1 << 27) + 5000
+    taeda.manual_seed(4)
+    whole, last = taeda.rand(n), taeda.rand(3)
+    taeda.manual_seed(4)
+    parts = taeda.empty(n)
+    parts[: n // 3].uniform_()
+    parts[n // 3 :].uniform_()
+    assert taeda.equal(whole, parts) and taeda.equal(last, taeda.rand(3))

@@ -87,7 +87,7 @@ assert r.full_tensor().equal(taeda.randn(5, 4))
 try:
     r + x
 except RuntimeError as error:
-    assert "mixed torch.Tensor and DTensor" in str(error)
+    assert "mixed taeda.Tensor and DTensor" in str(error)
     print("done")
 '''.replace("(t.t() @ t).exp().sum() * 1e-3 if False else ", "")
 

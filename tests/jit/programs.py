@@ -709,6 +709,18 @@ def no_grad():
     return NoGrad(), [("forward", (torch.randn(3),))]
 
 
+class StrictFusion(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.jit.strict_fusion():
+            y = x * 2 + 1
+        return y
+
+
+@program
+def strict_fusion():
+    return StrictFusion(), [("forward", (torch.randn(3),))]
+
+
 class Ordered(nn.Module):
     def __init__(self):
         super().__init__()

@@ -9,6 +9,7 @@ import taeda
 from taeda._core import memory
 from taeda.autograd import gradcheck
 from taeda.nn import functional as F
+from taeda.nn.attention import SDPBackend, sdpa_kernel
 from taeda.ops.attention import _attention, _attention_backward
 
 
@@ -254,3 +255,40 @@ def test_gradients_of_a_row_that_is_masked_with_finite_numbers():
         grads.append(taeda.autograd.grad(attend().square().sum(), (q, k, v)))
     for got, want in zip(*grads, strict=True):
         taeda.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+def kernels():
+    """What attention may use, by PyTorch's getters."""
+    said = taeda.backends.cuda
+    return [kind for kind in ("cudnn", "flash", "mem_efficient", "math") if getattr(said, f"{kind}_sdp_enabled")()]
+
+
+def test_the_definition_can_be_chosen():
+    taeda.manual_seed(0)
+    q, k, v = taeda.randn(3, 2, 4, 40, 16, requires_grad=True)
+    sdpa, every = F.scaled_dot_product_attention, ["cudnn", "flash", "mem_efficient", "math"]
+    fused = sdpa(q, k, v)
+    assert kernels() == every and "Flash" in fused.grad_fn.name()
+    with sdpa_kernel(SDPBackend.MATH):
+        assert kernels() == ["math"]
+        plain = sdpa(q, k, v)
+        with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):
+            assert kernels() == ["flash", "math"] and "Flash" in sdpa(q, k, v).grad_fn.name()
+        assert kernels() == ["math"]
+    assert kernels() == every
+    assert "Flash" not in plain.grad_fn.name() and taeda.allclose(fused, plain, atol=1e-6)
+    assert taeda.equal(plain, ((q * 0.25) @ k.mT).softmax(-1) @ v)
+    taeda.backends.cuda.enable_flash_sdp(False)
+    try:
+        assert "Flash" not in sdpa(q, k, v).grad_fn.name()
+    finally:
+        taeda.backends.cuda.enable_flash_sdp(True)
+
+
+@pytest.mark.parametrize("chosen", [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.ERROR, []])
+def test_without_a_kernel_that_is_there_attention_is_an_error(chosen):
+    x = taeda.randn(1, 2, 5, 4)
+    with sdpa_kernel(chosen), pytest.raises(RuntimeError, match=r"allow SDPBackend\.MATH"):
+        F.scaled_dot_product_attention(x, x, x)
+    with pytest.raises(AssertionError, match="expected an SDPBackend"), sdpa_kernel("math"):
+        pass

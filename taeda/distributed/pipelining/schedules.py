@@ -86,7 +86,7 @@ class _Schedule:
         if train and not is_grad_enabled():
             raise RuntimeError(
                 "step() requires gradients to be enabled for backward computation; it should not be used under "
-                "torch.no_grad() context. Please call eval() instead."
+                "taeda.no_grad() context. Please call eval() instead."
             )
         order = self._order if train else self._forward_order
         return self._run(order, args, kwargs, target, losses, return_outputs, loss_kwargs or {})

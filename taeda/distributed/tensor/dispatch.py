@@ -93,7 +93,7 @@ def _check_mixed(name: str, values: Any) -> None:
     for x in tree_leaves(values):
         if isinstance(x, Tensor) and not isinstance(x, DTensor) and x.dim() > 0 and x.numel() != 1:
             raise RuntimeError(
-                f"{name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before "
+                f"{name}: got mixed taeda.Tensor and DTensor, need to convert all taeda.Tensor to DTensor before "
                 f"calling distributed operators! A plain tensor of sizes {list(x.shape)} came; use distribute_tensor, "
                 f"or implicit_replication() where all processes have the same"
             )

@@ -48,13 +48,13 @@ def linalg_cholesky_ex(A, *, upper=False, check_errors=False):
     if n <= SMALL:
         L, info = small_cholesky(H(A) if upper else A)
         if check_errors:
-            raise_failed(info, "torch.linalg.cholesky_ex", _NOT_POSITIVE)
+            raise_failed(info, "linalg.cholesky_ex", _NOT_POSITIVE)
         return by_columns(H(L) if upper else L), info
     L, info = columns(A.triu() if upper else A.tril()), ints(*batch)
     if n:
         call("potrf", A.dtype, count_of(batch), "U" if upper else "L", n, L, n, info)
     if check_errors:
-        raise_failed(info, "torch.linalg.cholesky_ex", _NOT_POSITIVE)
+        raise_failed(info, "linalg.cholesky_ex", _NOT_POSITIVE)
     return L, info
 
 
@@ -136,16 +136,14 @@ def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False):
         >>> info
         tensor(0, dtype=taeda.int32)
     """
-    check(A, "torch.linalg.ldl_factor_ex")
+    check(A, "linalg.ldl_factor_ex")
     n, batch = A.shape[-1], A.shape[:-2]
     LD, pivots, info = columns(A.tril()), ints(*batch, n), ints(*batch)
     name = "hetrf" if hermitian and A.is_complex() else "sytrf"
     if n:
         call(name, A.dtype, count_of(batch), "L", n, LD, n, pivots, ..., info)
     if check_errors:
-        raise_failed(
-            info, "torch.linalg.ldl_factor_ex", "D[{k},{k}] is zero: using it in ldl_solve would divide by zero."
-        )
+        raise_failed(info, "linalg.ldl_factor_ex", "D[{k},{k}] is zero: using it in ldl_solve would divide by zero.")
     return LD, pivots, info
 
 
@@ -171,9 +169,7 @@ def linalg_ldl_factor(A, *, hermitian=False):
                 [3.]])
     """
     made = linalg_ldl_factor_ex(A, hermitian=hermitian)
-    raise_failed(
-        made.info, "torch.linalg.ldl_factor", "D[{k},{k}] is zero: using it in ldl_solve would divide by zero."
-    )
+    raise_failed(made.info, "linalg.ldl_factor", "D[{k},{k}] is zero: using it in ldl_solve would divide by zero.")
     return LdlFactor(made.LD, made.pivots)
 
 
@@ -181,12 +177,12 @@ def _check_exchanges(pivots: Tensor, n: int) -> None:
     """Refuse pivots that are none of LAPACK's: rows from 1 to ``n``, negative ones, of 2 x 2 blocks, in pairs."""
     if pivots.numel() == 0 or pivots.is_meta:
         return
-    check_pivots("torch.linalg.ldl_solve", pivots.abs(), n)
+    check_pivots("linalg.ldl_solve", pivots.abs(), n)
     if int(pivots.min()) < 0:
         for row in pivots.reshape(-1, n).tolist():
             if any(len(list(run)) % 2 for negative, run in groupby(row, lambda p: p < 0) if negative):
                 raise RuntimeError(
-                    f"torch.linalg.ldl_solve: negative pivots come in pairs, one for each 2 x 2 block, got {row}"
+                    f"linalg.ldl_solve: negative pivots come in pairs, one for each 2 x 2 block, got {row}"
                 )
 
 
@@ -209,24 +205,23 @@ def linalg_ldl_solve(LD, pivots, B, *, hermitian=False):
         tensor([[5.],
                 [3.]])
     """
-    check(LD, "torch.linalg.ldl_solve", label="LD")
-    check_same_dtype("torch.linalg.ldl_solve", LD, B, "LD")
+    check(LD, "linalg.ldl_solve", label="LD")
+    check_same_dtype("linalg.ldl_solve", LD, B, "LD")
     if B.dim() < 2:
         raise RuntimeError(
-            f"torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.dim()} dimensions"
+            f"linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has {B.dim()} dimensions"
         )
     n = LD.shape[-1]
     if tuple(pivots.shape) != tuple(LD.shape[:-1]):
         raise RuntimeError(
-            "torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with "
+            "linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with "
             f"shape {list(pivots.shape)} for LD with shape {list(LD.shape)}"
         )
     if pivots.dtype.is_floating_point or pivots.dtype.is_complex or pivots.dtype is _core.bool_:
-        raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers. Got {pivots.dtype}")
+        raise RuntimeError(f"linalg.ldl_solve: Expected pivots to be integers. Got {pivots.dtype}")
     if B.shape[-2] != n:
         raise RuntimeError(
-            f"torch.linalg.ldl_solve: Incompatible shapes of LD {list(LD.shape)} and B {list(B.shape)}: B must have "
-            f"{n} rows"
+            f"linalg.ldl_solve: Incompatible shapes of LD {list(LD.shape)} and B {list(B.shape)}: B must have {n} rows"
         )
     _check_exchanges(pivots, n)
     batch = batch_of(LD, B)

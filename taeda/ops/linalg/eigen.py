@@ -158,7 +158,7 @@ def _geev(A, vectors, name):
     if not A.numel():
         return _core.empty((*batch, n), kind), _core.empty((*batch, n, n), kind)
     if not A.is_meta and not bool(A.isfinite().all()):
-        raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
+        raise RuntimeError(f"{name}: input tensor should not contain infs or NaNs.")
     packed, info = columns(A), ints(*batch)
     right = empty_columns((*batch, n, n) if vectors else (1, 1), A.dtype)
     right = right if vectors else (right,)
@@ -167,11 +167,11 @@ def _geev(A, vectors, name):
         w = _core.empty((*batch, n), kind)
         rwork = (_core.empty((2 * n,), A.dtype.to_real()),)
         call("geev", A.dtype, count, "N", job, n, packed, n, w, left, 1, right, lead, ..., rwork, info)
-        raise_failed(info, f"torch.{name}", _STUCK)
+        raise_failed(info, name, _STUCK)
         return w, right
     wr, wi = _core.empty((*batch, n), A.dtype), _core.empty((*batch, n), A.dtype)
     call("geev", A.dtype, count, "N", job, n, packed, n, wr, wi, left, 1, right, lead, ..., info)
-    raise_failed(info, f"torch.{name}", _STUCK)
+    raise_failed(info, name, _STUCK)
     w = complex_of(wr, wi)
     return w, by_columns(_paired(right, wi)) if vectors else None
 

@@ -144,7 +144,7 @@ def linalg_matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
         tensor(1)
     """
     check(A, "linalg.matrix_rank", square=hermitian)
-    _check_tolerances("torch.linalg.matrix_rank", tol, atol, rtol)
+    _check_tolerances("linalg.matrix_rank", tol, atol, rtol)
     if A.numel() == 0:
         return A.new_zeros(A.shape[:-2], dtype=_core.int64)
     S = linalg_eigvalsh(A.detach()).abs() if hermitian else linalg_svdvals(A.detach())
@@ -238,7 +238,7 @@ def _lstsq(A, B, rcond, driver):
     X, rank, S, info = _gels(A, B, driver, rcond)
     raise_failed(
         info,
-        "torch.linalg.lstsq",
+        "linalg.lstsq",
         "The least squares solution could not be computed because the input matrix does not have full rank (error "
         "code: {k}).",
     )
@@ -286,7 +286,7 @@ def linalg_lstsq(A, B, rcond=None, *, driver=None):
         tensor([[2.],
                 [1.]])
     """
-    name = "torch.linalg.lstsq"
+    name = "linalg.lstsq"
     check_tensor(A, name)
     check_tensor(B, name, "B")
     if A.dim() < 2:

@@ -70,12 +70,12 @@ def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
         >>> taeda.linalg.lu_factor_ex(taeda.tensor([[1.0, 2.0], [2.0, 4.0]])).info
         tensor(2, dtype=taeda.int32)
     """
-    check(A, "torch.linalg.lu_factor_ex", square=False)
+    check(A, "linalg.lu_factor_ex", square=False)
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU; use pivot=True")
     LU, pivots, info = factor(A)
     if check_errors:
-        raise_failed(info, "torch.linalg.lu_factor_ex", SINGULAR)
+        raise_failed(info, "linalg.lu_factor_ex", SINGULAR)
     return by_columns(LU), pivots, info
 
 
@@ -155,7 +155,7 @@ def linalg_lu_factor(A, *, pivot=True):
                 [2.]])
     """
     made = linalg_lu_factor_ex(A, pivot=pivot)
-    raise_failed(made.info, "torch.linalg.lu_factor", SINGULAR)
+    raise_failed(made.info, "linalg.lu_factor", SINGULAR)
     return LuFactor(made.LU, made.pivots)
 
 
@@ -202,8 +202,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     """
     if LU_pivots.dtype is not _core.int32:
         raise RuntimeError(
-            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype, got "
-            f"{LU_pivots.dtype}"
+            f"lu_unpack: LU_pivots is expected to be a contiguous tensor of int32 dtype, got {LU_pivots.dtype}"
         )
     if LU_pivots.dim() == 0 or LU_data.dim() < 2:
         raise RuntimeError(
@@ -257,10 +256,10 @@ def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False):
         tensor([[1.],
                 [2.]])
     """
-    check(LU, "torch.linalg.lu_solve", label="LU")
+    check(LU, "linalg.lu_solve", label="LU")
     check_same_dtype("linalg.lu_solve", LU, B, "LU")
     if pivots.dtype is not _core.int32:
-        raise RuntimeError(f"linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32, got {pivots.dtype}")
+        raise RuntimeError(f"linalg.lu_solve: pivots should be a Tensor of scalar type int32, got {pivots.dtype}")
     n = LU.shape[-1]
     if B.dim() < 2 or B.shape[-2 if left else -1] != n:
         raise RuntimeError(

@@ -182,7 +182,7 @@ def linalg_householder_product(A, tau):
         tensor([[1., 0.],
                 [0., 1.]])
     """
-    name = "torch.linalg.householder_product"
+    name = "linalg.householder_product"
     check(A, name, square=False, label="input")
     m, n = A.shape[-2:]
     if m < n:
@@ -269,31 +269,31 @@ def ormqr(input, tau, other, left=True, transpose=False):
         tensor([[5.0000, 2.2000],
                 [0.0000, 0.4000]])
     """
-    check(input, "torch.ormqr", square=False, label="input")
+    check(input, "ormqr", square=False, label="input")
     if other.dim() < 2:
-        raise RuntimeError(f"torch.ormqr: other must have at least 2 dimensions, got {other.dim()}")
+        raise RuntimeError(f"ormqr: other must have at least 2 dimensions, got {other.dim()}")
     side = -2 if left else -1
     m, k = input.shape[-2], tau.shape[-1] if tau.dim() else 0
     if other.shape[side] < k:
         raise RuntimeError(
-            f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1], got {other.shape[side]} "
+            f"ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1], got {other.shape[side]} "
             f"and {k}"
         )
     if other.shape[side] != m:
         raise RuntimeError(
-            f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2], got {other.shape[side]} and {m}"
+            f"ormqr: other.shape[{side}] must be equal to input.shape[-2], got {other.shape[side]} and {m}"
         )
     if input.shape[-1] < k or k > m:
         raise RuntimeError(
-            f"torch.ormqr: tau.shape[-1] must be less than or equal to min(input.shape[-2], input.shape[-1]), got {k}, "
+            f"ormqr: tau.shape[-1] must be less than or equal to min(input.shape[-2], input.shape[-1]), got {k}, "
             f"{m} and {input.shape[-1]}"
         )
-    _check_reflectors("torch.ormqr", input, tau)
-    check_same_dtype("torch.ormqr", input, other, "input", "other")
+    _check_reflectors("ormqr", input, tau)
+    check_same_dtype("ormqr", input, other, "input", "other")
     batch = input.shape[:-2]
     if tuple(other.shape[:-2]) != tuple(batch):
         raise RuntimeError(
-            "torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got "
+            "ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got "
             f"{list(other.shape[:-2])} and {list(batch)}"
         )
     made = columns(other)

@@ -155,7 +155,7 @@ def linalg_solve_ex(A, B, *, left=True, check_errors=False):
     """
     result, info = _solve(A, B, left)
     if check_errors:
-        raise_failed(info, "torch.linalg.solve_ex", _SINGULAR)
+        raise_failed(info, "linalg.solve_ex", _SINGULAR)
     return SolveEx(result, info)
 
 
@@ -178,7 +178,7 @@ def linalg_solve(A, B, *, left=True):
         tensor([1., 2.])
     """
     result, info = _solve(A, B, left)
-    raise_failed(info, "torch.linalg.solve", _SINGULAR)
+    raise_failed(info, "linalg.solve", _SINGULAR)
     return result
 
 

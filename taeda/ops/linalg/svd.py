@@ -93,7 +93,7 @@ def _svd_backward(g, U, S, Vh):
 def _check_driver(name: str, driver: str | None) -> None:
     if driver is not None:
         raise RuntimeError(
-            f"torch.{name}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+            f"{name}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
         )
 
 

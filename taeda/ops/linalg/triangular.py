@@ -117,10 +117,10 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     for label, x in (("b", b), ("A", A)):
         if x.dim() < 2:
             raise RuntimeError(
-                f"torch.triangular_solve: Expected {label} to have at least 2 dimensions, but it has {x.dim()} "
+                f"triangular_solve: Expected {label} to have at least 2 dimensions, but it has {x.dim()} "
                 f"dimensions instead"
             )
-    check_same_dtype("torch.triangular_solve", A, b, "A", "b")
+    check_same_dtype("triangular_solve", A, b, "A", "b")
     coefficient = A.transpose(-2, -1) if transpose else A
     X = linalg_solve_triangular(coefficient, b, upper=upper != transpose, unitriangular=unitriangular)
     return TriangularSolve(X, A.expand(*X.shape[:-2], *A.shape[-2:]).clone())

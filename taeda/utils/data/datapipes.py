@@ -9,6 +9,6 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
     raise NotImplementedError(
-        f"torch.utils.data.datapipes.{name}: data pipes are not part of taeda; PyTorch no longer develops them. "
+        f"taeda.utils.data.datapipes.{name}: data pipes are not part of taeda; PyTorch no longer develops them. "
         "Write an IterableDataset, or a Dataset with a sampler"
     )
