@@ -20,6 +20,9 @@ from .tile import transpose
 MOST_BYTES = 384 * 1024
 #: Operations that a tile may take to be computed at each use of it, instead of once.
 CHEAP = 3
+#: Operations after which a tile of at most so many elements is kept anyway: a longer expression is computed in several
+#: passes.
+LONG, SMALL = 200, 2048
 #: Functions that take about as long as a sum.
 LIGHT = {"abs", "neg", "maximum", "minimum", "where", "floor", "ceil", "trunc", "round", "sign", "isnan", "invert"}
 _OPERATORS = {"add", "sub", "mul", "truediv", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "cast", "expand", "full"}
@@ -453,8 +456,10 @@ class _Emitter:
             spread = any(two(u.shape)[0] > rows and (columns > 1) for u, _ in users)
             deeper = any(where is not n.block for _, where in users)
             turned = any(u.kind == "expand" and u.data == 0 for u, _ in users)
-            if any(u.kind == "dot" and n in u.args[:2] for u, _ in users) or (
-                (len({u for u, _ in users}) > 1 or spread or deeper or turned) and self._price(n) > CHEAP
+            if (
+                any(u.kind == "dot" and n in u.args[:2] for u, _ in users)
+                or ((len({u for u, _ in users}) > 1 or spread or deeper or turned) and self._price(n) > CHEAP)
+                or (self._price(n) > LONG and rows * columns <= SMALL)
             ):
                 self.kept.add(n)
 
@@ -925,7 +930,12 @@ def kernel(program: Program) -> tuple[Function, int]:
             rest = rest / d
         for n in programs:
             emitter.known[n] = places[::-1][n.data]
-        emitter.block(program.block)
+        try:
+            emitter.block(program.block)
+        except RecursionError:
+            raise ValueError(
+                f"{program.label}: expression is too long for tiles of more than {SMALL} elements; use smaller tiles"
+            ) from None
     return f, emitter.cost
 
 

@@ -625,3 +625,24 @@ def test_a_rule_for_sizes_that_gives_none():
 
     with pytest.raises(TypeError, match=r"kinds::wrong: out= gives a tensor, sizes.*'abc'"):
         wrong(taeda.ones(3))
+
+
+def test_a_program_of_thousands_of_operations():
+    def formula(x):
+        y = x
+        for k in range(1500):
+            y = kernel.sin(y) + x if k % 3 else y * 0.5
+        return y
+
+    def declared(size):
+        @kernel.grid(name=f"test_grid::deep{size}", out=lambda x: x)
+        def op(x, out):
+            i = kernel.tiles(out, size)
+            out[i] = formula(x[i])
+
+        return op
+
+    x = taeda.linspace(-1, 1, 1003, dtype=taeda.float64)
+    assert taeda.allclose(declared(256)(x), formula(x), rtol=1e-12)
+    with pytest.raises(ValueError, match="expression is too long for tiles of more than 2048 elements"):
+        declared(4096)(x)
