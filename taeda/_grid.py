@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import json
@@ -16,7 +17,7 @@ from . import _core
 from ._core import Tensor
 from ._core.mends import not_tensor
 from ._tiles import ALLOWED, WORKING, Reference, Tile, Trace
-from .kernel import _named_function, _Scalars, _with_line
+from .kernel import MOST_IN_PLACE, _named_function, _Scalars, _with_line
 from .kernels import build as kernels
 from .kernels import target as targets
 from .kernels.programs import Memory, Node, Program
@@ -342,7 +343,8 @@ class GridOp(CustomOpDef):
                     raise TypeError("the function has no index space: begin the expression with kernel.tiles")
             except Exception as error:
                 raise _with_line(_Named(self._label), error, ALLOWED) from error
-        return trace, Program(self._label, len(trace.grid), trace.tensors, trace.top, _Scalars)
+        machine = functools.partial(_Scalars, long=trace.functions > MOST_IN_PLACE)
+        return trace, Program(self._label, len(trace.grid), trace.tensors, trace.top, machine)
 
     @staticmethod
     def _reference(trace: Trace, name: str, dtype: str, unit: tuple[bool, ...], written: bool) -> Reference:

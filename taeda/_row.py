@@ -8,10 +8,12 @@ from typing import Any
 from . import _tiles
 from ._core import Tensor, is_recorded, mode_stack
 from ._grid import GridOp
-from .kernel import Expression, _evaluated
+from .kernel import Expression, _evaluated, _in_order
 
 #: Elements of the longest row that is computed by one program: its tiles are on the stack.
 LONGEST = 8192
+#: Operations of the longest expression that one program computes: tiles that it keeps in between are on the stack too.
+MOST_OPERATIONS = 100
 _IDENTITY = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": float("-inf"), "min": float("inf")}
 _DTYPES = {"float32", "float64", "float16", "bfloat16"}
 
@@ -40,12 +42,13 @@ class OneKernel:
         self, label: str, symbols: Sequence[Expression], names: Sequence[str], result: Any, of_row: bool
     ) -> None:
         self.label, self.symbols, self.names, self.result, self.of_row = label, symbols, names, result, of_row
+        self.short = len(list(_in_order(result))) <= MOST_OPERATIONS
         self.ops: dict[str, GridOp] = {}
 
     def __call__(self, values: Sequence[Any], dim: int) -> Tensor | None:
-        """The result, or None where a call is not of this kind: recorded, batched, of other sizes or dtypes."""
+        """The result, or None where a call is not of this kind: recorded, batched, of other sizes or dtypes, long."""
         tensors = [x for x in values if isinstance(x, Tensor)]
-        if dim != -1 or mode_stack() or (is_recorded() and any(t.requires_grad for t in tensors)):
+        if not self.short or dim != -1 or mode_stack() or (is_recorded() and any(t.requires_grad for t in tensors)):
             return None
         like = max(tensors, key=lambda t: t.dim())
         n = like.shape[-1]

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .kernel import _OPERATORS, FUNCTIONS, Expression
+from .kernel import _OPERATORS, FUNCTIONS, Expression, _is_function
 from .kernels.programs import Access, Block, Loop, Memory, Node
 
 _RANK = {"bool": 0, "int32": 1, "int64": 2, "float32": 3, "float64": 4}
@@ -193,6 +193,7 @@ class Trace:
         self.asked: dict[tuple[int, int], int] = {}
         self.numbers = 0
         self.loops = 0
+        self.functions = 0
         self.covers: list[tuple[int, list[tuple[int, int]]]] = []
         self.turns: dict[Node, tuple[Node, int]] = {}
         self.tiled: dict[Node, Node] = {}
@@ -295,6 +296,7 @@ class Trace:
             return folded
         shape = self.shape_of(operands)
         dtype = "bool" if kind in _CONDITIONS else operands[-1].dtype if kind == "where" else operands[0].dtype
+        self.functions += _is_function(kind)
         if all(x.node.kind == "const" for x in operands):
             operands[0] = self.make("cast", (operands[0],), (), operands[0].dtype)  # a value, not a number
         return self.make(kind, operands, shape, dtype)

@@ -317,13 +317,20 @@ def _derivative(result: Any, by: Expression, g: Any) -> Any:
     return found.get(id(by), 0.0)
 
 
+#: Functions in an expression whose kernel has them in place. Those of a longer one are called: from 8 on that takes
+#: 0.55 to 1.0 of the time (Zen 3: sin, exp, tanh, log, pow), as several vectors go through side by side; and LLVM takes
+#: 10 s for one piece of code with 200 of `sin`.
+MOST_IN_PLACE = 7
+
+
 class _Scalars:
     """Operations of expressions on the values of kernels."""
 
-    def __init__(self, like: Any) -> None:
+    def __init__(self, like: Any, long: bool = False) -> None:
         from .kernels import scalar
 
         self.s, self.like = scalar, like
+        self.long = long and like.fn.threads == 1  #: whether functions are called
 
     def run(self, kind: str, args: list) -> Any:
         s = self.s
@@ -332,7 +339,7 @@ class _Scalars:
             if name == "select":
                 condition, *rest = args
                 return s.select(condition, *(self._value(x) for x in rest))
-            return getattr(s, name)(*(self._value(x) for x in args))
+            return self._function(name, args)
         if kind == "neg":
             return -args[0]
         if kind == "invert":
@@ -340,12 +347,16 @@ class _Scalars:
         if kind == "pow":
             return self._power(*args)
         if kind in ("floordiv", "mod"):
-            return (s.floor_divide if kind == "floordiv" else s.remainder)(*(self._value(x) for x in args))
+            return self._function("floor_divide" if kind == "floordiv" else "remainder", args)
         a, b = args
         a = a if hasattr(a, "fn") else self._value(a)
         if hasattr(b, "fn") and b.type is not a.type:  # a truth value counts as 0 or 1
             a, b = (a.to(b.type), b) if a.type.kind == "b" else (a, b.to(a.type))
         return getattr(a, f"__{kind}__")(b)
+
+    def _function(self, name: str, args: Sequence) -> Any:
+        body, values = getattr(self.s, name), [self._value(x) for x in args]
+        return self.like.fn.called(name, body, *values) if self.long else body(*values)
 
     def _value(self, x: Any) -> Any:
         return x if hasattr(x, "fn") else self.s.constant(self.like, x)
@@ -361,7 +372,7 @@ class _Scalars:
             return made if b > 0 else 1 / made
         if isinstance(b, (int, float)) and b == 0.5:
             return self.s.sqrt(a)
-        return self.s.pow(self._value(a), self._value(b))
+        return self._function("pow", (a, b))
 
 
 #: Operators as functions of tensors, where these have other names.
@@ -384,6 +395,15 @@ class _Tensors:
         import operator
 
         return getattr(operator, kind)(*args)
+
+
+def _functions(end: Any) -> int:
+    """How many functions an expression has whose code may be long."""
+    return builtins.sum(_is_function(x.kind) for x in _in_order(end))
+
+
+def _is_function(kind: str) -> bool:
+    return kind in FUNCTIONS or kind in ("floordiv", "mod", "pow")
 
 
 def _evaluated(ends: Sequence, symbols: Sequence[Expression], values: Sequence, machine: Any) -> list:
@@ -453,9 +473,9 @@ class _Traced:
         if any(isinstance(v, Expression) for _, v in used):
             (made,) = _evaluated([result], [s for s, _ in used], [v for _, v in used], _Symbols())
             return made
-        like = values[0]
-        (made,) = _evaluated([result], [s for s, _ in used], [v for _, v in used], _Scalars(like))
-        return made if hasattr(made, "fn") else _Scalars(like)._value(made)
+        machine = _Scalars(values[0], _functions(result) > MOST_IN_PLACE)
+        (made,) = _evaluated([result], [s for s, _ in used], [v for _, v in used], machine)
+        return machine._value(made)
 
     def by_tensors(self, *values: Any) -> Any:
         """The expression as ops on tensors: what programs that are recorded have."""
@@ -658,10 +678,10 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
     """Make an op of a function of a row: of elements along one dimension, and of folds over them.
 
     ``sum``, ``mean``, ``var``, ``max``, ``min`` and ``prod`` of this module give one number for each row. Where nothing
-    is recorded for a gradient, contiguous operands with rows of at most 8192 elements along the last dimension are
-    computed by one kernel for the whole row. Else what stands between folds is computed by kernels of
-    :func:`elementwise`: the op is written in these and in reductions, so it has a derivative to any order, and runs
-    under ``vmap``, ``taeda.compile``, on device meta and in exported programs.
+    is recorded for a gradient, an expression of at most 100 operations on contiguous operands with rows of at most
+    8192 elements along the last dimension is computed by one kernel for the whole row. Else what stands between folds
+    is computed by kernels of :func:`elementwise`: the op is written in these and in reductions, so it has a derivative
+    to any order, and runs under ``vmap``, ``taeda.compile``, on device meta and in exported programs.
 
     Args:
         function: what is computed of a row; also a decorator. Its parameters are tensors or numbers, which broadcast.

@@ -16,7 +16,7 @@ as the bits of a double), and ``[begin, end)`` is the part of the kernel's paral
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from .values import (
@@ -28,6 +28,9 @@ __all__ = [
     "BF16", "BOOL", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "PTR", "TYPES", "U8", "U16", "U32", "U64",
     "Function", "Helper", "Type", "Value", "llvm_type",
 ]  # fmt: skip
+
+#: Instructions of a body that :meth:`Function.called` does not call: a call saves all registers.
+SHORT = 16
 
 
 class _Loop:
@@ -62,6 +65,7 @@ class Function:
         self.end = Value(self, I64, 1, "%end")
         self._allocas: list[str] = []
         self._helpers: list[Helper] = []
+        self._called: dict[str, Helper] = {}  # of `called`, by name and types
         #: What a profile calls this kernel.
         self.label = name
         #: Whether only other kernels call this one: a profile counts it as part of them.
@@ -388,6 +392,22 @@ class Function:
             raise TypeError(f"{helper.name} takes {[p.type for p in helper.params]}, got {got}")
         self.lines.append(f"  call void @{helper.name}({', '.join(a.typed for a in args)})")
 
+    def called(self, name: str, body: Callable[..., Value], *args: Value) -> Value:
+        """``body(*args)`` by a call of an internal function, which is written once for ``name`` and the arguments'
+        types: a long expression is then compiled in a time that grows with its length. A short body stays in place."""
+        key = "_".join([name, *(f"{a.type.name}x{a.lanes}" for a in args)])
+        made = self._called.get(key)
+        if made is None:
+            made = self._called[key] = Helper(key, [a.type for a in args], self.vector_bytes, [a.lanes for a in args])
+            made.result = body(*made.params)
+            if len(made.lines) > SHORT:
+                self._helpers.append(made)
+        if len(made.lines) <= SHORT:
+            return body(*args)
+        assert made.result is not None
+        inside = ", ".join(a.typed for a in args)
+        return self.emit(f"call {made.result.llvm} @{key}({inside})", made.result.type, made.result.lanes)
+
     def call_kernel(self, address: Value, pointers: Value, args: Value, begin: Value, end: Value) -> None:
         """Call a separately compiled kernel by its address: code that several kernels need is then compiled once."""
         inside = ", ".join(v.typed for v in (pointers, args, begin, end))
@@ -550,8 +570,8 @@ class Function:
         self._open(done)
 
     # ---- text -------------------------------------------------------------------------------------------------------
-    def _body(self) -> str:
-        return "\n".join(["entry:", *self._allocas, *self.lines, "  ret void"])
+    def _body(self, end: str = "void") -> str:
+        return "\n".join(["entry:", *self._allocas, *self.lines, f"  ret {end}"])
 
     def text(self) -> str:
         """The whole module: this function, its helpers, their declarations and metadata."""
@@ -590,17 +610,22 @@ class _Branch:
 
 
 class Helper(Function):
-    """An internal function of a kernel's module, with its own scalar parameters (``params``) and no result.
+    """An internal function of a kernel's module, with its own parameters (``params``) and at most one result.
 
     It keeps the register allocator's problem small, and is emitted once, however often it is called.
     """
 
-    def __init__(self, name: str, params: Sequence[Type], vector_bytes: int):
+    def __init__(self, name: str, params: Sequence[Type], vector_bytes: int, lanes: Sequence[int] = ()):
         super().__init__(name, vector_bytes)
         del self.ptr, self.arg, self.begin, self.end
-        self.params = [Value(self, t, 1, f"%p{i}") for i, t in enumerate(params)]
+        lanes = lanes or (1,) * len(params)
+        self.params = [Value(self, t, n, f"%p{i}") for i, (t, n) in enumerate(zip(params, lanes, strict=True))]
+        self.result: Value | None = None
 
     def definition(self, attributes: str = "") -> str:
         """The function as LLVM text."""
         params = ", ".join(p.typed for p in self.params)
-        return f"define internal void @{self.name}({params}) nounwind noinline{attributes} {{\n{self._body()}\n}}\n"
+        kind, end = ("void", "void") if self.result is None else (self.result.llvm, self.result.typed)
+        return (
+            f"define internal {kind} @{self.name}({params}) nounwind noinline{attributes} {{\n{self._body(end)}\n}}\n"
+        )

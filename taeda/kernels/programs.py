@@ -8,11 +8,14 @@ all columns of a row are inside, which is found once for each row, there is no m
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from .ir import BF16, BOOL, F16, F32, I64, U16, U32, U64, Function, Value
+from .ir import BF16, BOOL, F16, F32, I64, U16, U32, U64, Function, Type, Value
 from .pointwise import part
+from .scalar import any_lane
 from .target import here
 from .tile import transpose
 
@@ -20,6 +23,11 @@ from .tile import transpose
 MOST_BYTES = 384 * 1024
 #: Operations that a tile may take to be computed at each use of it, instead of once.
 CHEAP = 3
+#: Operations after which a tile of at most so many elements is kept anyway: a longer expression is computed in several
+#: passes.
+LONG, SMALL = 200, 2048
+#: What reads its operands at other places than its own.
+PLACES = {"store", "load", "loop", "phi", "final", "dot", "trans", "expand", "full", "rand"}
 #: Functions that take about as long as a sum.
 LIGHT = {"abs", "neg", "maximum", "minimum", "where", "floor", "ceil", "trunc", "round", "sign", "isnan", "invert"}
 _OPERATORS = {"add", "sub", "mul", "truediv", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "cast", "expand", "full"}
@@ -146,6 +154,46 @@ def guarded(n: Node) -> tuple[Node, Node] | None:
     return places, end
 
 
+#: Where the columns end that a statement has to compute: sizes, each as a tensor's number and a dimension, and scalars.
+#: None: nowhere.
+Ends = tuple | None
+
+
+def past(n: Node, tensors: Sequence[Memory]) -> tuple[float, Ends] | None:
+    """The one value that ``n`` has past the ends that come with it; None where that is not known."""
+    if n.kind == "const":
+        return n.data, ()
+    if n.kind in ("cast", "full"):
+        return past(n.args[0], tensors)
+    if n.kind == "load":
+        end = end_of_access(n, tensors)
+        return None if end is None or n.data.other is not None else (0, end)
+    if n.kind == "where" and (guard := guarded(n.args[0])) is not None:
+        places, end = guard
+        other = past(n.args[2], tensors)
+        if n.args[0].kind != "lt" or places.kind != "arange" or end.shape or other is None:
+            return None
+        return other[0], (*other[1], end.data if end.kind == "size" else end)
+    if n.kind in ("add", "sub", "mul") and n.shape:
+        a, b = (past(x, tensors) for x in n.args)
+        if a is not None and b is not None:
+            value = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}[n.kind](a[0], b[0])
+            return value, (*a[1], *b[1])
+    return None
+
+
+def end_of_access(n: Node, tensors: Sequence[Memory]) -> Ends:
+    """Where the columns of a load or a store end that are those of a tensor from the first on, without a mask."""
+    memory = tensors[n.data.tensor]
+    tiles = [(d, i) for d, i in enumerate(indices_of(n, memory)) if i.shape]
+    if not tiles or n.data.mask is not None:
+        return None
+    d, i = tiles[-1]
+    if i.kind == "expand" and i.data == 1:
+        i = i.args[0]
+    return ((n.data.tensor, d),) if i.kind == "arange" and two(n.shape)[1] == i.shape[0] else None
+
+
 class _Reach:
     """A load or store in the statement that is being written: addresses, and how many columns are inside."""
 
@@ -240,18 +288,26 @@ def _within(place: Value, size: Value) -> Value:
     return place.bits(U64) < size.bits(U64)
 
 
+def identity(kind: str, t: Type) -> float:
+    """What changes no result of a fold."""
+    low = float("-inf") if t.kind == "f" else -(2 ** (t.bits - 1))
+    high = float("inf") if t.kind == "f" else 2 ** (t.bits - 1) - 1
+    return {"sum": 0, "prod": 1, "max": low, "min": high}[kind]
+
+
 class _Statement:
     """One pass over a tile: what it computes, and the accesses in line with its columns."""
 
     def __init__(self, emitter: _Emitter, roots: Sequence[Node], shape: tuple[int, ...], dtype: str,
-                 store: Node | None = None, whole: Sequence[Node] = ()) -> None:  # fmt: skip
+                 store: Node | None = None, whole: Sequence[Node] = (), ends: Ends = None) -> None:  # fmt: skip
         self.emitter = emitter
         self.rows, self.columns = two(shape)
         f = emitter.f
         kind = F32 if dtype in ("bool", "int32") else part(dtype)
         self.lanes = min(f.lanes(kind) if f.vector_bytes >= 16 else 1, self.columns)
         self.lazy = emitter.lazy(roots, whole)
-        work = sum(1 if n.kind in _OPERATORS or n.kind in LIGHT else 8 for n, _ in self.lazy)
+        light = _OPERATORS | LIGHT | {"load"}
+        work = sum(1 if n.kind in light else 8 for n, _ in self.lazy if n.kind not in ("arange", "expand", "full"))
         self.unroll = 1
         while (
             self.unroll < (4 if work < 12 else 2 if work < 40 else 1) and 2 * self.unroll * self.lanes <= self.columns
@@ -262,6 +318,7 @@ class _Statement:
         self.starts = [emitter.value(places, nowhere) for _, (places, _) in self.guards]
         self.reaches = {n: _Reach(emitter, n, self.columns) for n, inline in self.lazy if n.kind == "load" and inline}
         self.stored = None if store is None else _Reach(emitter, store, self.columns)
+        self.end = emitter.last(ends, self.columns, self.lanes)
 
     def run(self, begin: Callable, body: Callable, finish: Callable) -> None:
         """``state = begin(row)`` gives the first values of a row, ``body(at, state, number)`` the next ones, and
@@ -297,7 +354,7 @@ class _Statement:
         count: Value | None = None
         for c in counts:
             count = c if count is None else f.select(c < count, c, count)
-        whole = f.i64(self.columns) if count is None else count & -lanes
+        whole = self.end if count is None else count & -lanes
 
         def at_column(column: Value, plain: bool) -> At:
             return At(row, column, lanes, plain, True, dict(of_row))
@@ -315,17 +372,17 @@ class _Statement:
             for u in range(side):
                 states[u] = tuple(L.carry[u * width : (u + 1) * width])
 
-        if count is None and self.columns == lanes:
+        if count is None and self.columns == lanes:  # one vector, which has what it needs
             states = [tuple(body(at_column(f.i64(0), True), first))]
         elif self.unroll > 1:
             many = whole & -wide
             stretch(f.i64(0), many, True, self.unroll)
-            if count is not None:
+            if whole.text != str(self.columns):
                 stretch(many, whole, True, 1)
         else:
             stretch(f.i64(0), whole, True, 1)
         if count is not None:
-            stretch(whole, f.i64(self.columns), False, 1)
+            stretch(whole, self.end, False, 1)
         finish(row, states)
 
 
@@ -453,8 +510,10 @@ class _Emitter:
             spread = any(two(u.shape)[0] > rows and (columns > 1) for u, _ in users)
             deeper = any(where is not n.block for _, where in users)
             turned = any(u.kind == "expand" and u.data == 0 for u, _ in users)
-            if any(u.kind == "dot" and n in u.args[:2] for u, _ in users) or (
-                (len({u for u, _ in users}) > 1 or spread or deeper or turned) and self._price(n) > CHEAP
+            if (
+                any(u.kind == "dot" and n in u.args[:2] for u, _ in users)
+                or ((len({u for u, _ in users}) > 1 or spread or deeper or turned) and self._price(n) > CHEAP)
+                or (self._price(n) > LONG and rows * columns <= SMALL)
             ):
                 self.kept.add(n)
 
@@ -514,6 +573,52 @@ class _Emitter:
             if n.shape and n.kind not in ("reduce", "phi", "final"):
                 stack.extend(a for a in n.args if a not in seen)
 
+    # ---- ends -------------------------------------------------------------------------------------------------------
+    def last(self, ends: Ends, columns: int, lanes: int) -> Value:
+        """How many columns a statement computes, whole vectors."""
+        f = self.f
+        if ends is None or any(isinstance(e, Node) and e.kind != "const" and e not in self.known for e in ends):
+            return f.i64(columns)
+        found = f.i64(0)
+        for end in dict.fromkeys(ends):
+            value = self.scalar(end) if isinstance(end, Node) else self.sizes[end[0]][end[1]]
+            found = f.select(value > found, value, found)
+        found = f.select(found < columns, found, columns)
+        return (found + (lanes - 1)) & -lanes
+
+    def ends_of_fold(self, n: Node) -> Ends:
+        """The ends past which a fold over columns meets what changes nothing."""
+        (x,), (kind, axis) = n.args, n.data
+        found = past(x, self.program.tensors) if axis == len(x.shape) - 1 else None
+        return found[1] if found is not None and found[0] == identity(kind, part(n.dtype)) else None
+
+    def ends_of_uses(self, n: Node) -> Ends:
+        """The ends past which nobody reads ``n``, which is kept."""
+        ends: tuple = ()
+        seen, stack = {n}, [n]
+        while stack:
+            x = stack.pop()
+            for by, _ in self.users.get(x, ()):
+                if by in seen:
+                    continue
+                seen.add(by)
+                if by.kind == "reduce":
+                    found = self.ends_of_fold(by)
+                elif by.kind == "store" and x.shape == by.shape and x not in indices_of(by, self._memory(by)):
+                    found = end_of_access(by, self.program.tensors)
+                elif by.kind in PLACES or by.shape != x.shape:
+                    return None
+                else:
+                    stack.append(by)
+                    continue
+                if found is None:
+                    return None
+                ends += found
+        return ends
+
+    def _memory(self, n: Node) -> Memory:
+        return self.program.tensors[n.data.tensor]
+
     # ---- values -----------------------------------------------------------------------------------------------------
     def scalar(self, n: Node) -> Value:
         if n.kind == "const":
@@ -549,11 +654,12 @@ class _Emitter:
     def value(self, n: Node, at: At) -> Value:
         if not n.shape:
             return self.scalar(n)
+        if n in at.known:
+            return at.known[n]
         if n in self.kept or n.kind in ("phi", "final", "reduce"):
             address = self._address(self.buffers[n], n.shape, n.dtype, at)
             return self.f.load(address, part(n.dtype), at.lanes)
-        if n not in at.known:
-            at.known[n] = self.expression(n, at)
+        at.known[n] = self.expression(n, at)
         return at.known[n]
 
     def expression(self, n: Node, at: At) -> Value:
@@ -623,14 +729,34 @@ class _Emitter:
         return x
 
     # ---- statements -------------------------------------------------------------------------------------------------
+    def vector(self, at: At, compute: Callable[[At], Value], place: Value | None = None) -> Value:
+        """What ``compute`` gives, by the usual paths of functions; again for vectors that these are wrong for. It is
+        also stored to ``place``."""
+        f = self.f
+        f.rare = [] if at.plain and f.threads == 1 else None
+        made = compute(at._replace(known=dict(at.known)))
+        conditions, f.rare = f.rare, None
+        if conditions and place is None:
+            place = f.scratch(made.type.bytes * made.lanes)
+        if place is not None:
+            f.store(place, made)
+        if conditions:
+            with f.when(any_lane(functools.reduce(operator.or_, conditions))):
+                f.again = True
+                f.store(place, compute(at._replace(known=dict(at.known))))
+                f.again = False
+            made = f.load(place, made.type, made.lanes)
+        return made
+
     def fill(self, n: Node, buffer: Value, shape: tuple[int, ...], whole: bool) -> None:
         """Write what ``n`` is at each place of ``shape`` to memory."""
-        st = _Statement(self, [n], shape, n.dtype, whole=(n,) if whole else ())
+        ends = self.ends_of_uses(n) if whole else None
+        st = _Statement(self, [n], shape, n.dtype, whole=(n,) if whole else (), ends=ends)
         compute = self.expression if whole else self.child
 
         def body(at: At, state: tuple) -> tuple:
-            x = self.f.splat(compute(n, at), at.lanes)
-            self.f.store(self._address(buffer, shape, n.dtype, at), x)
+            place = self._address(buffer, shape, n.dtype, at)
+            self.vector(at, lambda at: self.f.splat(compute(n, at), at.lanes), place)
             return ()
 
         st.run(lambda row: (), body, lambda row, states: None)
@@ -735,9 +861,7 @@ class _Emitter:
         """A fold over columns, or over rows."""
         f, (x,), (kind, axis) = self.f, n.args, n.data
         t = part(n.dtype)
-        low = float("-inf") if t.kind == "f" else -(2 ** (t.bits - 1))
-        high = float("inf") if t.kind == "f" else 2 ** (t.bits - 1) - 1
-        identity = {"sum": 0, "prod": 1, "max": low, "min": high}[kind]
+        nothing = identity(kind, t)
         name = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}[kind]
 
         def both(a: Value, b: Value) -> Value:
@@ -745,25 +869,30 @@ class _Emitter:
                 return f.select((b > a if kind == "max" else b < a) | (b != b), b, a)
             return self.program.machine(a).run(name, [a, b])
 
-        keep = x in self.kept and x not in self.buffers and x.kind not in ("dot", "trans")
-        whole = (x,) if keep else ()
-        self.prepare([] if keep else [x], whole)
-        room = self.room(x.shape, x.dtype) if keep else None
-        st = _Statement(self, [x], x.shape, x.dtype, whole=whole)
+        # a tile that is kept is computed along with the fold, where the fold is of it or of its part before an end
+        kept = x.args[1] if x.kind == "where" and x not in self.kept and guarded(x.args[0]) is not None else x
+        keep = kept in self.kept and kept not in self.buffers and kept.kind not in ("dot", "trans")
+        keep = keep and kept.shape == x.shape
+        whole = (kept,) if keep else ()
+        self.prepare([] if keep and kept is x else [x], whole)
+        room = self.room(kept.shape, kept.dtype) if keep else None
+        ends, uses = self.ends_of_fold(n), self.ends_of_uses(kept) if keep else ()
+        ends = None if ends is None or uses is None else ends + uses
+        st = _Statement(self, [x], x.shape, x.dtype, whole=whole, ends=ends)
         out = self.room(n.shape, n.dtype) if n.shape else None
         lanes = st.lanes
 
         def computed(at: At) -> Value:
             if room is None:
-                return f.splat(self.child(x, at), at.lanes)
-            v = f.splat(self.expression(x, at), at.lanes)
-            f.store(self._address(room, x.shape, x.dtype, at), v)
-            return v
+                return self.vector(at, lambda at: f.splat(self.child(x, at), at.lanes))
+            place = self._address(room, kept.shape, kept.dtype, at)
+            at.known[kept] = self.vector(at, lambda at: f.splat(self.expression(kept, at), at.lanes), place)
+            return f.splat(self.child(x, at), at.lanes)
 
         if axis == 0 and len(x.shape) == 2:
             assert out is not None
             with f.loop(0, n.shape[0], lanes) as L:
-                f.store(f.offset(out, L.index * t.bytes), f.const(t, identity, lanes))
+                f.store(f.offset(out, L.index * t.bytes), f.const(t, nothing, lanes))
 
             def add(at: At, state: tuple) -> tuple:
                 place = f.offset(out, at.column * t.bytes)
@@ -783,10 +912,10 @@ class _Emitter:
                 else:
                     f.store(f.offset(out, row * t.bytes), total)
 
-            start = f.const(t, identity, lanes)
+            start = f.const(t, nothing, lanes)
             st.run(lambda row: (start,), lambda at, state: (both(state[0], computed(at)),), finish)
         if room is not None:
-            self.buffers[x] = room
+            self.buffers[kept] = room
         if out is not None:
             self.buffers[n] = out
 
@@ -798,10 +927,11 @@ class _Emitter:
         roots = [value, *([n.args[n.data.mask]] if n.data.mask is not None else ())]
         roots += [i for i in indices_of(n, memory) if i.shape and step_of(i) is None]
         f = self.f
-        st = _Statement(self, roots, n.shape, memory.dtype if t is not BOOL else "float32", store=n)
+        ends = end_of_access(n, self.program.tensors)
+        st = _Statement(self, roots, n.shape, memory.dtype if t is not BOOL else "float32", store=n, ends=ends)
 
         def body(at: At, state: tuple) -> tuple:
-            x = f.splat(self.child(value, at), at.lanes).to(t)
+            x = self.vector(at, lambda at: f.splat(self.child(value, at), at.lanes)).to(t)
             raw = x.bits(U16) if t in (F16, BF16) else x.to(part("uint8")) if t is BOOL else x
             pointer, offsets, mask = st.target.place(at)
             if mask is not None and at.lanes > 1:
@@ -920,12 +1050,18 @@ def kernel(program: Program) -> tuple[Function, int]:
     programs = [n for n in emitter._each(program.block) if n.kind == "program"]
     with f.loop(f.begin, f.end) as L:
         rest, places = L.index, []
-        for d in reversed(dims):
+        for d in reversed(dims[1:]):
             places.append(rest % d)
             rest = rest / d
+        places.append(rest)
         for n in programs:
             emitter.known[n] = places[::-1][n.data]
-        emitter.block(program.block)
+        try:
+            emitter.block(program.block)
+        except RecursionError:
+            raise ValueError(
+                f"{program.label}: expression is too long for tiles of more than {SMALL} elements; use smaller tiles"
+            ) from None
     return f, emitter.cost
 
 

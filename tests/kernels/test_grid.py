@@ -625,3 +625,51 @@ def test_a_rule_for_sizes_that_gives_none():
 
     with pytest.raises(TypeError, match=r"kinds::wrong: out= gives a tensor, sizes.*'abc'"):
         wrong(taeda.ones(3))
+
+
+def test_a_program_of_thousands_of_operations():
+    def formula(x):
+        y = x
+        for k in range(1500):
+            y = kernel.sin(y) + x if k % 3 else y * 0.5
+        return y
+
+    def declared(size):
+        @kernel.grid(name=f"test_grid::deep{size}", out=lambda x: x)
+        def op(x, out):
+            i = kernel.tiles(out, size)
+            out[i] = formula(x[i])
+
+        return op
+
+    x = taeda.linspace(-1, 1, 1003, dtype=taeda.float64)
+    assert taeda.allclose(declared(256)(x), formula(x), rtol=1e-12)
+    with pytest.raises(ValueError, match="expression is too long for tiles of more than 2048 elements"):
+        declared(4096)(x)
+
+
+@pytest.mark.parametrize("n", [1, 5, 8, 96, 97, 127, 128, 130, 768])
+def test_folds_and_stores_end_where_a_row_does(n):
+    """What lies past a row counts in no fold, whatever it is there; kept tiles are read by others too."""
+
+    @kernel.grid(
+        name="test_grid::ends", out={"a": lambda x: x, "b": lambda x: (x.shape[0],), "c": lambda x: (x.shape[0],)}
+    )
+    def op(x, a, b, c):
+        row, j = kernel.tiles(x.shape[0], 1), kernel.whole(x.shape[1])
+        inside = j < x.shape[1]
+        e = kernel.exp(x[row, j] - kernel.max(kernel.where(inside, x[row, j], float("-inf"))))
+        a[row, j] = e / kernel.sum(kernel.where(inside, e, 0.0))
+        b[row] = kernel.sum(e * e)  # to the end of the tile: the elements past the row are exp(-max)
+        c[row] = kernel.prod(kernel.where(inside, 1 + e / 1024, 1.0))
+
+    x = taeda.randn(5, n)
+    x[0, 0], x[1, n - 1], x[2] = 200.0, -20.0, -15.0
+    x[3, n // 2] = float("nan")
+    a, b, c = op(x)
+    top = x.double().amax(1, True)
+    e = (x.double() - top).exp()
+    size = 1 << (n - 1).bit_length()
+    close(a, e / e.sum(1, True))
+    close(b, (e * e).sum(1) + (size - n) * (-2 * top[:, 0]).exp(), 1e-4)
+    close(c, (1 + e / 1024).prod(1))

@@ -338,3 +338,43 @@ def test_rows_of_operands_that_are_none():
     for wrong in (None, [1.0], 2j, np.ones(2)):
         with pytest.raises(TypeError, match=r"names::share.*'y' must be Tensor"):
             share(taeda.ones(2), wrong)
+
+
+def deep(x, n, first=0):
+    y = x
+    for k in range(first, n):
+        y = kernel.sin(y) + x if k % 3 else y * 0.5
+    return y
+
+
+def test_an_expression_of_thousands_of_operations():
+    op = kernel.elementwise(name="test_ops::deep")(lambda x: deep(x, 1500))
+    x = taeda.linspace(-1, 1, 1003, dtype=taeda.float64, requires_grad=True)
+    y = op(x)
+    assert taeda.allclose(y, deep(x, 1500), rtol=1e-12)
+    (slope,) = taeda.autograd.grad(y.sum(), x)
+    (expected,) = taeda.autograd.grad(deep(x, 1500).sum(), x)
+    assert taeda.allclose(slope, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_functions_that_are_called_have_the_same_bits(dtype, monkeypatch):
+    def body(x):
+        y = x
+        for function in (kernel.exp, kernel.tanh, kernel.sin, kernel.log1p, kernel.atan):
+            y = kernel.where(y > 3, function(y / 8), (y % 2.5 + 1) ** 0.7) + x // 3
+        return kernel.where(kernel.isfinite(y), y, 0)
+
+    x = taeda.linspace(-300, 900, 10_007).to(getattr(taeda, dtype))
+    results = []
+    for most in (0, 1000):
+        monkeypatch.setattr(kernel, "MOST_IN_PLACE", most)
+        results.append(kernel.elementwise(name=f"test_ops::body{most}")(body)(x))
+    assert len(results[0].unique()) > 1000 and taeda.equal(*results)
+
+
+def test_a_row_of_thousands_of_operations():
+    op = kernel.row(name="test_ops::deep_row")(lambda x: deep(x - kernel.max(x), 1500) + kernel.mean(x))
+    x = taeda.linspace(-1, 1, 512, dtype=taeda.float64).reshape(4, 128)
+    apart = x - x.amax(1, True)
+    assert taeda.allclose(op(x), deep(apart, 1500) + x.mean(1, keepdim=True), rtol=1e-12)
