@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import warnings
 from collections.abc import Iterator
@@ -178,7 +179,7 @@ class TypedStorage:
     __copy__ = clone
 
     def __deepcopy__(self, memo: dict) -> TypedStorage:
-        return TypedStorage(wrap_storage=self._untyped_storage.__deepcopy__(memo), dtype=self.dtype)
+        return TypedStorage(wrap_storage=copy.deepcopy(self._untyped_storage, memo), dtype=self.dtype)
 
     def __reduce__(self) -> tuple:
         return _restored, (self._untyped_storage, self.dtype)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Number
+
 from .. import _core
 from .._core import Tensor
 from .._core.exchange import tensor
@@ -42,6 +44,9 @@ def _written(input: Tensor, name: str, values: list) -> Tensor:
         raise RuntimeError(
             f"Can't call {name}() on a tensor that requires grad: use tensor.detach().{name}() instead, or tensor ops"
         )
+    for value in values:
+        if not isinstance(value, Number) and not hasattr(value, "__float__"):
+            raise TypeError(f"{name}(): the function must give real numbers, not {type(value).__name__}")
     return input.copy_(tensor(values, dtype=input.dtype).reshape(input.shape))
 
 

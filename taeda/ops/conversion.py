@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 import warnings
 from typing import Any
 
@@ -160,6 +161,8 @@ def type(input, dtype=None, non_blocking=False, **kwargs):
     if not isinstance(dtype, _core.dtype):
         if not isinstance(dtype, builtins.type):
             raise TypeError(f"type(): argument 'dtype' must be a type, str, or dtype object, not {dtype!r}")
+        if dtype is Tensor:
+            return to(input, _core.get_default_dtype())
         if not isinstance(getattr(dtype, "dtype", None), _core.dtype):
             if dtype.__module__.endswith(".cuda"):
                 _core.require_device("cuda")
@@ -641,6 +644,9 @@ def resize_(input, *args, size=None, memory_format=None):
         if n < 0:
             raise RuntimeError(f"resize_(): sizes must not be negative, got {list(shape)}")
         count *= n
+    nbytes = (input.storage_offset() + count) * input.element_size() if count else 0
+    if max(nbytes, math.prod(max(n, 1) for n in shape[1:])) >= 2**63:
+        raise RuntimeError(f"resize_(): the bytes or the strides of sizes {list(shape)} do not fit 64 bits")
     if memory_format is None or memory_format is _core.contiguous_format:
         if shape == input.shape:
             return input
@@ -649,7 +655,7 @@ def resize_(input, *args, size=None, memory_format=None):
         raise RuntimeError(f"resize_(): unsupported memory format {memory_format}")
     else:
         strides = empty_in_format(shape, _core.bool_, memory_format).stride()
-    core.resize(input, shape, strides, (input.storage_offset() + count) * input.element_size() if count else 0)
+    core.resize(input, shape, strides, nbytes)
     if count > before and settings.filling():
         blank(input.view(-1)[before:])
     return input

@@ -150,7 +150,9 @@ def to_size(input, outputs, factors, mode, align_corners, antialias):
         if line and fixed:
             result = resample(result, d, line).add_(0.5).floor_().clamp_(0, 255)
         elif line:
-            result = result.index_select(d, _table(line)[0].view(-1))
+            sizes = (*result.shape[:d], line.outputs, *result.shape[d + 1 :])
+            chosen = result.new_empty(sizes) if result.is_meta else result.index_select(d, _table(line)[0].view(-1))
+            result = chosen
     return result.to(input.dtype)
 
 

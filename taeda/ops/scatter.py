@@ -549,7 +549,8 @@ def index_reduce(input, dim, index: Tensor, source, reduce, *, include_self=True
                 f"index_reduce_(): expected source of dtype {input.dtype} and {input.dim()} dimensions, got "
                 f"{source.dtype} of sizes {list(source.shape)}"
             )
-        selection.index_fill(input, dim, index, _identity_of(reduce, input.dtype))
+        whole = index.to(_core.int64) if index.dtype is _core.int32 else index
+        selection.index_fill(input, dim, whole, _identity_of(reduce, input.dtype))
     selection.write_slices("index_reduce_", input, dim, index, source, _REDUCE[reduce])
     if reduce == "mean":
         counts = _core.empty(input.shape, _core.int64)

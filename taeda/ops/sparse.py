@@ -287,7 +287,7 @@ def values_at(t: Tensor, indices: Tensor) -> Tensor:
     """The elements of ``t``, dense or sparse, at the places ``indices``."""
     t = t.to_sparse_coo() if isinstance(t, OfParts) else t
     if not isinstance(t, SparseTensor):
-        return t[tuple(indices.unbind(0))] if indices.shape[0] else t.unsqueeze(0)
+        return t[tuple(indices.unbind(0))] if indices.shape[0] else t.expand(indices.shape[1], *t.shape)
     if t._i is indices:
         return t._v
     if t.sparse_dim() != indices.shape[0]:
@@ -324,7 +324,7 @@ def sparse_coo_tensor(
         dtype: of the values. Default: their own.
         layout: ``taeda.sparse_coo``.
         check_invariants: accepted: indices are always checked.
-        is_coalesced: whether every place occurs once, in order.
+        is_coalesced: whether every place occurs once, in order. Default: for fewer than two entries.
     Returns:
         A sparse tensor.
     Raises:
@@ -369,7 +369,7 @@ def sparse_coo_tensor(
                 f"{low if low < 0 else high}"
             )
     values = values.detach().requires_grad_() if requires_grad else values
-    return make(indices, values, size, bool(is_coalesced) or indices.shape[1] == 0)
+    return make(indices, values, size, indices.shape[1] < 2 if is_coalesced is None else bool(is_coalesced))
 
 
 def legacy(*args: Any, dtype: Any, device: Any = None, **kwargs: Any) -> SparseTensor:
@@ -431,8 +431,8 @@ def to_sparse(input, sparse_dim=None, *, layout: Any = None, blocksize=None, den
     if layout is not None and layout is not _core.sparse_coo:
         return _in_layout(input, layout, blocksize, dense_dim)
     n = input.dim() if sparse_dim is None else int(sparse_dim)
-    if not 0 < n <= input.dim():
-        raise RuntimeError(f"to_sparse: expected sparse_dim between 1 and {input.dim()}, got {n}")
+    if not min(1, input.dim()) <= n <= input.dim():
+        raise RuntimeError(f"to_sparse: expected sparse_dim between {min(1, input.dim())} and {input.dim()}, got {n}")
     mask = input != 0
     return entries_at(input, mask.flatten(n).any(-1) if n < input.dim() else mask)
 
@@ -440,7 +440,8 @@ def to_sparse(input, sparse_dim=None, *, layout: Any = None, blocksize=None, den
 def entries_at(input: Tensor, mask: Tensor) -> SparseTensor:
     """``input`` as a sparse tensor of its elements at the places of the first dimensions where ``mask`` is True."""
     rows = mask.nonzero().t()
-    made = make(rows.contiguous(), input[tuple(rows.unbind(0))], input.shape, True)
+    values = input[tuple(rows.unbind(0))] if rows.shape[0] else input.expand(rows.shape[1])
+    made = make(rows.contiguous(), values, input.shape, True)
     made._dense = input if made._v.requires_grad else None
     return made
 

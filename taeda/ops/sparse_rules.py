@@ -85,7 +85,7 @@ def _scaled(name: str) -> None:
         x, y = (input, other) if _is_sparse(input) or name == "div" else (other, input)
         if not _is_sparse(x):
             raise NotImplementedError("div(): by a sparse tensor, where every element but those it keeps is 0")
-        if isinstance(y, Tensor) and y.dim():
+        if isinstance(y, Tensor) and (y.dim() or _is_sparse(y)):
             if name == "div" and _is_sparse(y):
                 raise RuntimeError("div(): Sparse division requires a number or a dense divisor")
             size = broadcast_shapes(x.shape, y.shape)

@@ -530,6 +530,7 @@ def _slope(x, d, h, edge_order):
     if h.dim() != 1 or h.shape[0] != n:
         raise RuntimeError(f"gradient: expected {n} coordinates along dimension {d}, got shape {list(h.shape)}")
     at = h if h.is_floating_point() or h.is_complex() else h.to(_core.get_default_dtype())
+    x = x.to(_core.promote_types(x.dtype, at.dtype))  # differences of float32 numbers are not rounded before float64
     gaps = (at[1:] - at[:-1]).reshape([-1 if i == d % x.dim() else 1 for i in range(x.dim())])
     rise = (x.narrow(d, 1, n - 1) - x.narrow(d, 0, n - 1)) / gaps
     if n == 2:

@@ -9,7 +9,7 @@ from typing import Any
 from .._typed import Tensor
 from ..ops.creation import empty
 from ..ops.random import randint
-from ..ops.views import view_as_complex
+from ..ops.views import view_as_real
 from ..types import finfo, iinfo
 
 
@@ -61,12 +61,13 @@ def make_tensor(
 
 
 def _uniform(sizes: tuple, dtype: Any, low: float, high: float, device: Any) -> Tensor:
-    if dtype.is_complex:
-        return view_as_complex(_uniform((*sizes, 2), dtype.to_real(), low, high, device))
     result = empty(sizes, dtype=dtype, device=device)
+    numbers = view_as_real(result) if dtype.is_complex else result
     if high - low > finfo(dtype).max:  # the width of the interval would be infinite
-        return result.uniform_(low / 2, high / 2).mul_(2)
-    return result.uniform_(low, high)
+        numbers.uniform_(low / 2, high / 2).mul_(2)
+    else:
+        numbers.uniform_(low, high)
+    return result
 
 
 def _interval(dtype: Any, low: Any, high: Any, floating: bool) -> tuple[Any, Any]:

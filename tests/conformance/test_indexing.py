@@ -185,7 +185,8 @@ x.index_add(0, L([0]), x[:1].long()); x.index_add(0, L([0]), x[:1, :2]); c.index
 L(3.0).index_add(0, L(0), L(2.0)); y.transpose(0, 2).index_add(0, L([1, 1]), y.transpose(0, 2)[:2]); m.index_add(0, L([1, 1]), m[:2])
 x.index_copy(0, L([0, 2]), s[:2]); x.index_copy(1, L([0, 2]), s[:, :2]); x.index_copy(0, L([5]), x[:1]); x.index_copy(0, L([0]), x[:2]); x.index_copy(0, L([-1]), x[:1])
 x.index_copy(0, L([0]), x[:1].long()); x.index_fill(0, L([0, -1]), 3.0); x.index_fill(1, L([0, 2]), L(1)); x.index_fill(0, L([5]), 1); x.index_fill(0, L([0]), L([1.0]))
-x.index_reduce(0, L([0, 0, 2]), s, "prod"); x.index_reduce(0, L([0, 0, 2]), s, "mean"); x.index_reduce(0, L([0, 0, 2]), s, "amax", include_self=False); x.index_reduce(0, L([0, 0, 2]), s, "amin")
+x.index_reduce(0, L([0, 0, 2]), s, "prod"); x.index_reduce(0, L([0, 0, 2]), s, "mean"); x.index_reduce(0, L([0, 0, 2]), s, "amax", include_self=False); 
+x.index_reduce(0, L([0, 0, 2], dtype=T.int32), s, "amax", include_self=False); x.index_reduce(0, L([0, 0, 2]), s, "amin")
 T.take(x, L([[0, 11], [-1, 3]])); T.take(x.t(), L([1, 2])); T.take(x, L([12])); T.take(x, L([-13])); x.put(L([1, -1]), L([5.0, 6.0])); x.put(L([1, 1]), L([5.0, 6.0]), True)
 x.t().put_(L([1, 2]), L([5.0, 6.0])); x.put(L([12]), L([1.0])); x.put(L([1]), L([1])); x.put(L([1, 2]), L([1.0])); T.take_along_dim(x, k, 0); T.take_along_dim(x, L([[0]]), 0)
 T.take_along_dim(x, L([0])); T.take_along_dim(x, x.argsort(1), 1); T.take_along_dim(x, L([0.5]))"""
@@ -231,7 +232,9 @@ T.empty_strided((2, 3), (1, 2)).stride(); x.new_zeros(2); x.new_full((2,), 3.0);
 
 SHAPE = """T.flip(x, (0,)); T.flip(x, (1,)); T.flip(x, (0, 1)); T.flip(y, (0, 2)); T.flip(y, (1, 2)); T.flip(y, (1,)); T.flip(x.t(), (0,)); T.flip(x, (0, 0)); T.flip(x, (5,)); x.flip(0); x.flip(0, 1); T.flip(d, (2,)); T.flip(c, (1,)); T.flip(e, (0,))
 T.flip(m, (1,)); T.fliplr(x); T.flipud(x); T.fliplr(v); T.rot90(x); T.rot90(x, 2); T.rot90(x, -1); T.rot90(y, 1, (1, 2)); T.rot90(x, 1, (0, 0)); T.roll(x, 1); T.roll(x, 1, 0); T.roll(x, (1, -2), (0, 1)); T.roll(x, (1, 2), 0); T.roll(y, 3, 1)
-T.roll(v, 40, 0); T.roll(e, 1, 1); T.roll(x.t(), 2); x.repeat(2, 3); x.repeat(2, 1, 2); x.repeat((2, 3)); x.repeat(2); x.repeat(0, 2); v.repeat(3); T.tile(x, (2,)); T.tile(x, (2, 3)); T.tile(v, (2, 2)); x.tile(2, 1); T.tile(x, dims=(2,)); x.tile(dims=(2, 3)); x[:1].sum_to_size(size=x[:1].shape); x.clone().resize_(size=(2, 1)); x.repeat(-1, 2)
+T.roll(v, 40, 0); T.roll(e, 1, 1); T.roll(x.t(), 2); x.repeat(2, 3); x.repeat(2, 1, 2); x.repeat((2, 3)); x.repeat(2); x.repeat(0, 2); v.repeat(3); T.tile(x, (2,)); T.tile(x, (2, 3)); T.tile(v, (2, 2)); x.tile(2, 1); T.tile(x, dims=(2,)); x.tile(dims=(2, 3)); x[:1].sum_to_size(size=x[:1].shape); x.clone().resize_(size=(2, 1)); x.clone().resize_(2, 4, 2**29, 2**29); x.clone().resize_(0, 4, 2**61);
+x.clone().resize_(2, 0, 3); x.clone().apply_(lambda a: "1"); x.clone().map_(x, lambda a, b: None); x.int().type(T.Tensor);
+x.repeat(-1, 2)
 T.repeat_interleave(v, 2); T.repeat_interleave(x, 2, 1); T.repeat_interleave(x, L([1, 0, 2]), 0); T.repeat_interleave(L([1, 0, 2])); T.repeat_interleave(x, L([1, 2]), 0); T.repeat_interleave(x, 3); T.repeat_interleave(x, L([2]), 0); T.repeat_interleave(x, -1)
 F.pad(x, (1, 2)); F.pad(x, (1, 2, 3, 4)); F.pad(x, (1, 2), value=3.0); F.pad(x, (-1, 2)); F.pad(x, (-1, -1, 0, 1), value=2.0); F.pad(x, (1,)); F.pad(x, (1, 1, 1, 1, 1, 1)); F.pad(x, (-3, -3)); F.pad(y, (2, 1), mode="reflect"); F.pad(z, (2, 1, 1, 2), mode="reflect")
 F.pad(z, (2, 1, 1, 2), mode="replicate"); F.pad(z, (2, 1, 1, 2), mode="circular"); F.pad(y, (9, 1), mode="reflect"); F.pad(x, (1, 1), mode="foo"); F.pad(z, (0, 0, 2, 1), mode="reflect"); F.pad(z, (2, -1, -2, 1), mode="replicate"); F.pad(z, (-1, 2, 1, -1), mode="reflect"); F.pad(z, (1, -2, -1, 1), mode="circular"); F.pad(y, (1, 1, 2, 0), mode="replicate"); F.pad(y.transpose(0, 2), (1, 1), mode="circular"); F.pad(y, (7, 0), mode="replicate"); F.pad(m, (1, 1)); F.pad(d, (1, 1), value=3)"""

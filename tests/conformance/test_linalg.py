@@ -288,6 +288,17 @@ def test_lobpcg(method, largest):
         taeda.lobpcg(ours(A[0]), 9)
 
 
+@pytest.mark.parametrize("needs", [(True, False), (False, True), (True, True)])
+def test_lobpcg_with_gradients_is_of_the_symmetric_part(needs):
+    A, B = matrix(24, 24, kind="hermitian"), matrix(24, 24, seed=1, kind="positive")
+    A[0, 1], B[0, 1] = A[0, 1] + 0.1, B[0, 1] + 0.1
+    start = torch.eye(24, 1, dtype=A.dtype)
+    given = [m.clone().requires_grad_(need) for m, need in zip((A, B), needs, strict=True)]
+    want = torch.lobpcg(given[0], 1, B=given[1], X=start)[0]
+    mine = [ours(m).requires_grad_(need) for m, need in zip((A, B), needs, strict=True)]
+    close(taeda.lobpcg(mine[0], 1, B=mine[1], X=ours(start))[0], want, rtol=1e-6, atol=1e-6)
+
+
 def test_histograms():
     x = torch.randn(200, generator=torch.Generator().manual_seed(1))
     points, weight = x.reshape(100, 2), torch.rand(100)

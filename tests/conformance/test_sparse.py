@@ -122,6 +122,40 @@ def test_the_sum_of_coalesced_tensors_is_coalesced():
     assert kept(taeda) == kept(torch)
 
 
+def test_fewer_than_two_entries_are_coalesced():
+    def kept(f):
+        def entries(n, **kwargs):
+            return f.sparse_coo_tensor(f.zeros((1, n), dtype=f.int64), f.ones(n), (3,), **kwargs)
+
+        sums = [entries(a) + entries(b) for a in range(3) for b in range(3)]
+        return (
+            [(s.is_coalesced(), s.to_dense().tolist()) for s in sums],
+            [entries(n).is_coalesced() for n in range(3)],
+            [entries(n, is_coalesced=False).is_coalesced() for n in range(2)],
+        )
+
+    assert kept(taeda) == kept(torch)
+
+
+@pytest.mark.parametrize("value", [3.0, 0.0])
+def test_tensors_without_dimensions(value):
+    def kept(f):
+        x = f.tensor(value, requires_grad=True)
+        s = x.to_sparse()
+        (2 * s.to_dense()).backward()
+        made = (s, s * s, s * f.tensor(2.0), s.t(), f.tensor(1.0).sparse_mask(s), x.to_sparse_coo())
+        return x.grad.tolist(), [
+            (m.sparse_dim(), m.is_coalesced(), tuple(m._indices().shape), m._values().tolist(), m.to_dense().tolist())
+            for m in made
+        ]
+
+    assert kept(taeda) == kept(torch)
+    for n in (-1, 1):
+        for f in BOTH:
+            with pytest.raises(RuntimeError):
+                f.tensor(value).to_sparse(n)
+
+
 def test_what_it_says_of_itself():
     want, got = sample(torch), sample(taeda)
     for ask in ("sparse_dim", "dense_dim", "_nnz", "is_coalesced", "dim", "numel"):

@@ -124,6 +124,13 @@ def test_copies_of_views():
             assert part.untyped_storage() is not ours(x).untyped_storage()
 
 
+def test_gradient_of_float32_between_coordinates_of_float64_has_their_digits():
+    values, at = data(1000).float(), data(1000, seed=1)
+    got = taeda.gradient(ours(values), spacing=[ours(at)])[0]
+    want = taeda.gradient(ours(values.double()), spacing=[ours(at)])[0]
+    assert taeda.equal(got, want)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int32, torch.complex64])
 @pytest.mark.parametrize("edge_order", [1, 2])
 def test_gradient_between_coordinates_promotes(dtype, edge_order):

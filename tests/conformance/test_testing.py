@@ -147,5 +147,5 @@ def test_make_tensor(dtype, options):
         except Exception as error:
             found.append(type(error))
             continue
-        found.append((made.stride(), made.requires_grad, made.detach().tolist()))
+        found.append((made.stride(), made.requires_grad, made._is_view(), made.detach().tolist()))
     assert found[0] == found[1]

@@ -185,6 +185,14 @@ def test_pickle(protocol):
     assert pickle.loads(pickle.dumps(x.t())).stride() == (1, 3)
 
 
+def test_deepcopy_of_a_tensor_and_its_storages_keeps_that_they_are_one():
+    x = taeda.ones(3)
+    untyped, typed, y, part, other = copy.deepcopy([x.untyped_storage(), x.storage(), x, x[1:], x.storage()])
+    y.add_(1)
+    assert list(typed) == list(other) == [2, 2, 2] and part.tolist() == [2, 2]
+    assert untyped.data_ptr() == typed.data_ptr() == y.data_ptr() and x.tolist() == [1, 1, 1]
+
+
 def test_copies():
     x = taeda.arange(6.0).reshape(2, 3).requires_grad_()
     x.sum().backward()

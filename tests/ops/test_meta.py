@@ -111,6 +111,13 @@ LARGE = {
     "attention": lambda e: _F.scaled_dot_product_attention(
         *(e(_N // 1024, 64, _N // 8, 128) for _ in range(3))
     ).reshape(_N, _N),
+    "interpolation": lambda e: _F.interpolate(e(1, 1, _N * _N // 2), scale_factor=2).view(_N, _N),
+    "interpolation of a plane": lambda e: _F.interpolate(
+        e(1, 1, 1, _N * _N // 4), scale_factor=2, mode="bilinear"
+    ).view(_N, _N),
+    "interpolation, uint8": lambda e: _F.interpolate(e(1, 1, _N * _N // 2, dtype=taeda.uint8), scale_factor=2).view(
+        _N, _N
+    ),
 }
 
 

@@ -181,8 +181,8 @@ def lobpcg(
     A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None, tracker=None,
     ortho_iparams=None, ortho_fparams=None, ortho_bparams=None,
 ):  # fmt: skip
-    """The ``k`` largest (or smallest) eigenvalues of ``A x = E B x`` for symmetric ``A`` and positive definite ``B``,
-    which may be sparse (Knyazev 2001, "Toward the optimal preconditioned eigensolver").
+    """The ``k`` largest (or smallest) eigenvalues of ``A x = E B x`` for symmetric ``A`` and positive definite ``B``
+    (Knyazev 2001, "Toward the optimal preconditioned eigensolver").
 
     Args:
         A: ``(..., m, m)``.
@@ -210,6 +210,8 @@ def lobpcg(
         tensor([9., 8.])
     """
     check(A, "lobpcg")
+    if A.requires_grad or (B is not None and B.requires_grad):  # the values are of the matrices that have the gradients
+        A, B = (None if x is None else (x + H(x)) / 2 for x in (A, B))
     m = A.shape[-1]
     n = (X.shape[-1] if X is not None else 1 if k is None else k) if n is None else n
     k = n if k is None else k
