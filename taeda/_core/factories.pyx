@@ -146,7 +146,8 @@ def identity(int64_t n, int64_t m, dtype d):
     sizes[0], sizes[1] = n, m
     t = empty_tensor(d.code, 2, sizes)
     to = operand(t)
-    run_kernel(of_dtype(IDENTITY, d.code), &to, 1, &m, 1, n, max(COUNT_PIECE // max(m, 1), 1), False)
+    if t.count:
+        run_kernel(of_dtype(IDENTITY, d.code), &to, 1, &m, 1, n, max(COUNT_PIECE // m, 1), False)
     return t
 
 

@@ -164,7 +164,7 @@ cdef class Rowwise(RowOp):
         cdef char* pointers[MAXROWWISE + MOST_FUSED]
         cdef int64_t args[3 + 4 * MAXROWWISE + 2]
         cdef int64_t report[2]
-        cdef bint late
+        cdef bint late, fills = False  # whether an output has elements where rows have none
         cdef int64_t a = 1, n = 1, b = 1
         cdef int i, code, at, acc = WORK[x.code]
         cdef uint64_t key = 0
@@ -199,6 +199,7 @@ cdef class Rowwise(RowOp):
                 code = I64
             t = make_output(source, shape, code, first, last)
             alive.append(t)
+            fills = fills or shape != b"f"
             pointers[i] = address_of(t)
             key |= <uint64_t>code << (5 * i)
             fill_strides(args + 3 + 4 * i, shape, ITEMSIZE[code], n, b)
@@ -231,7 +232,7 @@ cdef class Rowwise(RowOp):
             pointers[at] = NULL if late and i == 0 else address_to_read(t)
             key |= <uint64_t>t.code << (5 * at)
             fill_strides(args + 3 + 4 * at, shape, ITEMSIZE[t.code], n, b)
-        if a * b > 0 and (n > 0 or self.nouts > 1 or self.outs[0] != b"f"):
+        if a * b > 0 and (n > 0 or fills):
             key |= <uint64_t>(2 + columns) << 60
             if self.stream and x.count >= STREAM_LEAST and self.streams(x, (<Tensor>alive[0]).code, pointers[0],
                                                                         b if columns else n, columns):

@@ -600,6 +600,7 @@ def _same_device(input, source):
 
 def _window(input, storage, size, stride, offset):
     """Make ``input`` a window on ``storage``, which grows where it is too small."""
+    size = _core.whole_numbers(tuple(size), "set_", "size")
     if any(n < 0 for n in size):
         raise RuntimeError(f"set_(): expected sizes that are not negative, got {list(size)}")
     stride = _contiguous_strides(size) if stride is None else stride
@@ -636,7 +637,7 @@ def resize_(input, *args, size=None, memory_format=None):
         tensor([[1, 2],
                 [3, 4]])
     """
-    shape = tuple(spread(args, size))
+    shape = _core.whole_numbers(tuple(spread(args, size)), "resize_", "size")
     if input.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     count, before = 1, input.numel()

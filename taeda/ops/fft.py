@@ -330,6 +330,8 @@ _ARGUMENTS = """
 
 def _one(transform, forward, name, text):
     def function(input, n=None, dim=-1, norm=None, *, out=None):
+        if type(n) is int and n < 1:  # among several sizes -1 keeps one
+            raise RuntimeError(f"{name}: Invalid number of data points ({n}) specified")
         made = transform(input, None if n is None else (n,), (dim,), norm, forward, name)
         return made if out is None else write_out(function, out, made)
 

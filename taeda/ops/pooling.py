@@ -60,7 +60,8 @@ def _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode):
     _expect_bool(name, "ceil_mode", ceil_mode)
     _check_input(name, n, input)
     kernel = _tuple(kernel_size, n, name, "kernel_size")
-    stride = kernel if stride is None or stride == () or stride == [] else _tuple(stride, n, name, "stride")
+    left_out = stride is None or (isinstance(stride, (tuple, list)) and not stride)
+    stride = kernel if left_out else _tuple(stride, n, name, "stride")
     padding, dilation = _tuple(padding, n, name, "padding"), _tuple(dilation, n, name, "dilation")
     if min(kernel) <= 0 or min(stride) <= 0 or min(dilation) <= 0:
         raise RuntimeError(
@@ -346,8 +347,8 @@ def _adaptive_max(name, n, input, output_size, return_indices):
 
 
 def _adaptive_size(name, n, input, output_size, first):
-    wanted = (output_size,) * n if isinstance(output_size, int) else tuple(output_size)
-    _core.whole_numbers([o for o in wanted if o is not None], name, "output_size")
+    wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    wanted = tuple(None if o is None else _core.whole_numbers(o, name, "output_size") for o in wanted)
     if n > 1 and isinstance(output_size, (tuple, list)) and len(wanted) >= input.dim():
         raise ValueError(f"{name}: Input dimension should be at least {len(wanted) + 1}, got shape {list(input.shape)}")
     _check_input(name, n, input, first)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from .. import _core
+from .bessel import i0e
 from .creation import arange, ones
 from .table import composite
 
@@ -49,21 +50,12 @@ def _decay(centre, tau):
     return lambda k, n: (-(k - (n / 2 if centre is None else centre)).abs() / tau).exp()
 
 
-def _bessel_i0(x, most):
-    """The modified Bessel function of order 0 of numbers up to ``most``, by its power series, whose terms are all
-    positive (float64)."""
-    quarter = x * x / 4
-    term = total = x * 0 + 1
-    for k in range(1, 40 + int(most)):
-        term = term * quarter / (k * k)
-        total = total + term
-    return total
-
-
 def _kaiser(beta):
+    beta = abs(float(beta))  # I0 is even
+
     def values(k, n):
         x = beta * (1 - (2 * k / n - 1) ** 2).clamp(min=0).sqrt()
-        return _bessel_i0(x, beta) / _bessel_i0(k.new_full((), float(beta)), beta)
+        return i0e(x) / i0e(k.new_full((), beta)) * (x - beta).exp()  # i0e(x) is exp(-x) * I0(x), which stays finite
 
     return values
 

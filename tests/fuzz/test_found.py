@@ -408,3 +408,44 @@ def test_floats_are_no_dimensions():
             call(1.0)
     with pytest.raises(TypeError, match="slice indices"):
         x[1.5:]
+
+
+@pytest.mark.timeout(60)
+def test_many_rows_without_elements():
+    many = 1 << 40
+    assert taeda.eye(many, 0).shape == (many, 0)
+    x = taeda.zeros(many, 0)
+    for call in (taeda.cummax, taeda.cummin):
+        values, indices = call(x, 1)
+        assert values.shape == indices.shape == (many, 0)
+    assert taeda.zeros(0, many).cummax(0).values.shape == (0, many)
+
+
+def test_windows_of_any_beta():
+    window = taeda.kaiser_window(6, beta=2**40, dtype=taeda.float64)
+    assert window.tolist() == [0, 0, 0, 1, 0, 0]
+    assert taeda.kaiser_window(5, beta=-3.0).equal(taeda.kaiser_window(5, beta=3.0))
+    assert taeda.kaiser_window(5, beta=math.nan).isnan().all()
+
+
+@pytest.mark.parametrize("two", (np.int64(2), np.int32(2), taeda.tensor(2)), ids=str)
+def test_whole_numbers_of_numpy_and_tensors(two):
+    x = taeda.arange(64.0).view(1, 4, 4, 4)
+    for make in (taeda.nn.MaxPool2d, taeda.nn.AvgPool2d, taeda.nn.AdaptiveAvgPool2d, taeda.nn.AdaptiveMaxPool2d):
+        assert make(two)(x).equal(make(2)(x))
+    for call in (F.max_pool2d, F.avg_pool2d):
+        assert call(x, 3, two).equal(call(x, 3, 2))
+    for call in (F.adaptive_avg_pool1d, F.adaptive_max_pool1d):
+        assert call(x[0], two).equal(call(x[0], 2))
+    assert F.adaptive_avg_pool2d(x, (two, None)).equal(F.adaptive_avg_pool2d(x, (2, None)))
+    assert taeda.ones(4).resize_((two, two)).stride() == (2, 1)
+    storage = taeda.ones(4).untyped_storage()
+    assert taeda.empty(0).set_(storage, 0, (two, two)).stride() == (2, 1)
+
+
+def test_one_transform_has_points():
+    for call in (taeda.fft.fft, taeda.fft.irfft, taeda.fft.hfft, taeda.fft.ihfft):
+        for n in (0, -1):
+            with pytest.raises(RuntimeError, match="number of data points"):
+                call(taeda.ones(3), n)
+    assert taeda.fft.fftn(taeda.ones(3), [-1]).shape == (3,)
