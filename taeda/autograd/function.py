@@ -61,9 +61,9 @@ class FunctionCtx(FunctionNode):
 
     @property
     def saved_tensors(self) -> tuple:
-        """The tensors given to ``save_for_backward``; in ``jvp`` those given to ``save_for_forward``, if any were."""
-        if self._in_jvp and self.saved_for_forward is not None:
-            return self.saved_for_forward
+        """The tensors given to ``save_for_backward``; in ``jvp`` those given to ``save_for_forward``."""
+        if self._in_jvp:
+            return self.saved_for_forward or ()
         if self._saved is None:
             if self._released:
                 raise RuntimeError(

@@ -65,6 +65,16 @@ class _Interface:
 install("__cuda_array_interface__", _Interface())
 
 
+def _dir(self: Tensor) -> list[str]:
+    """The names that a tensor has; only one on a GPU shows its memory to other libraries."""
+    found = object.__dir__(self)
+    shown = self.is_cuda and not self.is_sparse
+    return sorted(name for name in found if shown or name != "__cuda_array_interface__")
+
+
+install("__dir__", _dir)
+
+
 def _owner_of(address: int) -> int:
     """The index of the GPU on which memory is: that whose allocator gave it, else the current one."""
     return next((memory.index for memory in _native.MEMORIES if memory.holds(address)), _native.get_index())

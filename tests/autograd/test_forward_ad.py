@@ -128,6 +128,36 @@ def test_save_for_forward():
         assert forward_ad.unpack_dual(Square.apply(dual)).tangent.tolist() == [6, 6, 6]
 
 
+def test_jvp_has_no_tensors_that_were_saved_for_backward_alone():
+    seen = []
+
+    class Same(taeda.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.clone()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(len(ctx.saved_tensors))
+            return g
+
+        @staticmethod
+        def jvp(ctx, t):
+            seen.append(ctx.saved_tensors)
+            return t.clone()
+
+    x = taeda.ones(2, requires_grad=True)
+    with forward_ad.dual_level():
+        made = Same.apply(forward_ad.make_dual(x, taeda.ones(2)))
+        assert forward_ad.unpack_dual(made).tangent.tolist() == [1, 1]
+        made.sum().backward()
+    assert seen == [(), 1]
+
+
 class Squared(taeda.autograd.Function):
     """A square whose two derivatives differ, so that results tell which one was used."""
 

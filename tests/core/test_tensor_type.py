@@ -25,3 +25,12 @@ def test_methods_and_operators_may_be_replaced_and_put_back():
     finally:
         taeda.Tensor.matmul, taeda.Tensor.__add__ = matmul, add
     assert (taeda.ones(1) + 1).item() == 2.0 and calls == ["matmul", "add"]
+
+
+def test_dir_names_what_a_tensor_has():
+    taeda.cuda.is_available()  # which makes the attribute of tensors on a GPU known
+    x = taeda.ones(2, 2)
+    x.note = 1
+    names = dir(x)
+    assert "note" in names and "shape" in names and "__cuda_array_interface__" not in names
+    assert [name for name in names if name != "imag" and not hasattr(x, name)] == []
