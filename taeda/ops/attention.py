@@ -214,12 +214,15 @@ def _with_causal(mask: Tensor, rows: int, columns: int) -> Tensor:
 ALLOWED = {"cudnn": True, "flash": True, "mem_efficient": True, "math": True, "overrideable": True}
 
 
-def _by_tiles() -> bool:
-    """Whether the fused op runs in this thread's place, and is allowed."""
+def _kernels() -> tuple[bool, bool]:
+    """Whether the fused op, and the definition, may be used in this thread's place. Where there is no fused op, the
+    definition stands for all kernels."""
     contract = REGISTERED[current_place()]
     if contract is None:
-        return ALLOWED["flash"]
-    return contract.keeps_tiles and (ALLOWED["flash"] or ALLOWED["mem_efficient"] or ALLOWED["cudnn"])
+        return ALLOWED["flash"], ALLOWED["math"]
+    if not contract.keeps_tiles:
+        return False, True
+    return ALLOWED["flash"] or ALLOWED["mem_efficient"] or ALLOWED["cudnn"], ALLOWED["math"]
 
 
 @composite(method=False, autocast="lower", lowering=_by_definition, random="noise")
@@ -254,7 +257,7 @@ def scaled_dot_product_attention(
         >>> F.scaled_dot_product_attention(query, key, value, is_causal=True).shape
         taeda.Size([2, 8, 5, 16])
     """
-    by_tiles = _by_tiles()
+    by_tiles, by_definition = _kernels()
     if by_tiles and core.fits(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
         scale = 1 / math.sqrt(query.size(3)) if scale is None else scale
         return _fused(query, key, value, attn_mask, dropout_p, is_causal, scale)
@@ -289,7 +292,7 @@ def scaled_dot_product_attention(
         out = out.view(*shape, *out.shape[-2:])
         return out if len(shape) == 2 else out.contiguous()  # as by the definition
     _check_sizes(query, key, value, attn_mask, enable_gqa)
-    if not ALLOWED["math"]:
+    if not by_definition:
         kernels = ", ".join(kernel for kernel, allowed in ALLOWED.items() if allowed)
         raise RuntimeError(
             f"scaled_dot_product_attention: of the kernels that are allowed ({kernels or 'none'}) there is none for "

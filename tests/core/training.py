@@ -105,7 +105,7 @@ def main(device, names):
         importlib.import_module("taeda.testing.far")
     else:
         draw_as_on(taeda.cuda.default_generators[0])
-        attention._by_tiles = lambda: False
+        attention._kernels = lambda: (False, True)
     for make in (mlp, cnn, GPT, LSTM):
         if names and make.__name__ not in names:
             continue

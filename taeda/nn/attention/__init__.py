@@ -33,7 +33,8 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
     """Within the block attention may use these kernels alone.
 
     On the CPU the fused kernel is ``FLASH_ATTENTION``, and ``MATH`` is the definition. On a GPU each fused one stands
-    for the fused kernel there. A call for which no kernel is allowed is an error.
+    for the fused kernel there; where there is none, the definition stands for all. A call for which no kernel is
+    allowed is an error.
 
     Args:
         backends: a kernel, or a list of them.

@@ -10,9 +10,9 @@ pytest.importorskip("expecttest", reason="the database imports it")
 from .checks import entries
 from .extremes import check
 
-#: What PyTorch's and this library's answers may differ in: floating-point functions of huge orders, and draws of float32
-#: beyond the integers that it holds.
-MEANT = "polygamma|linalg.vector_norm|randint|multi_head_attention_forward"
+#: What PyTorch's and this library's answers may differ in: floating-point functions of huge orders, draws of float32
+#: beyond the integers that it holds, and sums that nearly cancel times a huge factor.
+MEANT = "addbmm|polygamma|linalg.vector_norm|randint|multi_head_attention_forward"
 
 
 @pytest.mark.sweep
