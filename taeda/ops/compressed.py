@@ -507,8 +507,12 @@ def _resize_as_sparse_(input: CompressedTensor, the_template):
             f"resize_as_sparse_: expected a template of layout {input.layout} and {input.dim()} dimensions, got "
             f"{the_template.layout} and {the_template.dim()}"
         )
-    parts = the_template._starts.clone(), the_template._others.clone(), input._v.new_zeros(the_template._v.shape)
-    return input._become(input._of(*parts, the_template.shape))
+    values = input._v.detach().new_zeros(the_template._v.shape)
+    kept = min(values.numel(), input._v.numel())  # as for dense tensors, elements stay in their order in memory
+    values.view(-1)[:kept] = input._v.reshape(-1)[:kept]
+    return input._become(
+        input._of(the_template._starts.clone(), the_template._others.clone(), values, the_template.shape)
+    )
 
 
 @_rule("clone", "detach_copy")
@@ -543,7 +547,9 @@ def _zeros_like(input: CompressedTensor, *, dtype=None, requires_grad=False, **k
 
 @_rule("zero_")
 def _zero_(input: CompressedTensor):
-    return input._become(_zeros_like(input))
+    n = input._starts.dim() - 1
+    starts = input._starts.new_zeros(input._starts.shape)
+    return input._become(input._of(starts, input._others.narrow(n, 0, 0), input._v.narrow(n, 0, 0), input.shape))
 
 
 # ---- of given parts --------------------------------------------------------------------------------------------------

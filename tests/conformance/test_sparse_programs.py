@@ -310,6 +310,8 @@ LAYOUTS = {
     "resize_as_sparse_": lambda f, g: (
         f.zeros(2, 2, dtype=f.float64).to_sparse_csr().resize_as_sparse_(g.csr).col_indices()
     ),
+    "resize_as_sparse_ of the same places": lambda f, g: [x.clone().resize_as_sparse_(x) for x in (g.csr, g.csc)],
+    "zero_ is recorded": lambda f, g: [(x.clone().requires_grad_() * 1).zero_().requires_grad for x in (g.csr, g.csc)],
 }
 
 GRADIENTS = {
