@@ -452,7 +452,14 @@ def test_helpers_of_launchers_have_one_definition():
 def test_the_core_calls_python_through_declared_callbacks():
     from taeda._core.callbacks import Callbacks, callbacks
 
-    for module in ("autograd.anomaly", "cuda.graphs", "func", "graph.capture", "jit.tracing", "types"):  # imported when needed
+    for module in (
+        "autograd.anomaly",
+        "cuda.graphs",
+        "func",
+        "graph.capture",
+        "jit.tracing",
+        "types",
+    ):  # imported when needed
         importlib.import_module("taeda." + module)
     files = [*_core_files(), *SOURCES.rglob("*.py")]
     used = {name for path in files for name in re.findall(r"\bcallbacks\.(\w+)(?! =)\b", path.read_text())}

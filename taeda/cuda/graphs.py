@@ -459,5 +459,5 @@ class _Part:
         def forward(*args: Any, **kwargs: Any) -> Any:
             return graphed(*args, **kwargs) if function.training == training else eager(*args, **kwargs)
 
-        function.forward = forward  # type: ignore[method-assign]
+        function.forward = forward
         return function

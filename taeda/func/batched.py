@@ -123,7 +123,7 @@ class Batched(Tensor):
         return self._mode.wrap(self._mode.below(self.physical.detach().clone))
 
 
-def _batched_class(cls: type) -> type:
+def _batched_class(cls: Any) -> type:
     """The class of the batched tensors that are objects of ``cls``; its ``_alone`` is ``cls``."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(
