@@ -123,7 +123,7 @@ class Batched(Tensor):
         return self._mode.wrap(self._mode.below(self.physical.detach().clone))
 
 
-def _batched_class(cls: Any) -> type:
+def _batched_class(cls: type) -> type:
     """The class of the batched tensors that are objects of ``cls``; its ``_alone`` is ``cls``."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(
@@ -134,7 +134,8 @@ def _batched_class(cls: Any) -> type:
         return Batched
     found = vars(cls).get("_batched")
     if found is None:
-        cls._batched = found = with_methods_of(cls, Batched, _alone=cls)
+        found = with_methods_of(cls, Batched, _alone=cls)
+        type.__setattr__(cls, "_batched", found)
     return found
 
 
