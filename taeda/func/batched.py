@@ -134,8 +134,7 @@ def _batched_class(cls: type) -> type:
         return Batched
     found = vars(cls).get("_batched")
     if found is None:
-        found = with_methods_of(cls, Batched, _alone=cls)
-        type.__setattr__(cls, "_batched", found)
+        found = cls._batched = with_methods_of(cls, Batched, _alone=cls)  # type: ignore[attr-defined]
     return found
 
 

@@ -346,6 +346,10 @@ def find_allowed(module: str, name: str) -> Any:
     return _ALLOWED.get((module, name))
 
 
+#: Types that have no name in a module, by what they are the types of: pickles call ``type`` of that.
+_TYPES_OF_CONSTANTS = {type(x): x for x in (None, NotImplemented, ...)}
+
+
 # ---- writing ---------------------------------------------------------------------------------------------------------
 class Writer:
     """Writes one object as a pickle of protocol 2, of the opcodes that :class:`Reader` (and PyTorch's) reads.
@@ -421,6 +425,10 @@ class Writer:
             pass
         elif kind.__module__ == "numpy" and hasattr(x, "item") and not hasattr(x, "__setitem__"):
             self.write(x.item())
+        elif x is ... or x is NotImplemented:
+            self.name("__builtin__", repr(x))
+        elif isinstance(x, type) and x in _TYPES_OF_CONSTANTS:
+            self.call("__builtin__", "type", _TYPES_OF_CONSTANTS[x])
         elif isinstance(x, (type, FunctionType, BuiltinFunctionType)) or hasattr(x, "__qualname__"):
             if not self._global(x):
                 self.fail(x) if isinstance(x, (type, FunctionType)) else self._instance(x)

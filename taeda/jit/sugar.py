@@ -130,7 +130,10 @@ _SCALAR = (str,)
 
 
 def _known(value: Any) -> Any:
-    """The value of a constant; None where it is none."""
+    """The value of a constant, or of ``a or b`` and ``a and b`` that ``b`` decides; None where there is none."""
+    if isinstance(value, ir.Both):
+        decisive = _known(value.b)
+        return None if decisive is value.is_and else decisive
     return value.value if isinstance(value, ir.Const) else None
 
 

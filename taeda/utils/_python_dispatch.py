@@ -186,6 +186,7 @@ def native_call(op: Any, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple, 
     if isinstance(op, Composite):  # an activation, whose native op writes to nothing
         args = args[:-1] if args[-1:] and args[-1] is False else args
         kwargs = {k: v for k, v in kwargs.items() if (k, v) != ("inplace", False)}
+    kwargs = {k: v for k, v in kwargs.items() if k != "out" or v is not None}
     params = getattr(op, "params", ())[: getattr(op, "npositional", 0)]
     while len(args) < len(params) and params[len(args)] in kwargs:
         args, kwargs = (*args, kwargs[params[len(args)]]), {k: v for k, v in kwargs.items() if k != params[len(args)]}

@@ -367,6 +367,7 @@ def test_objects_of_any_class(library, new):
         "partial": functools.partial(Pair, 1),
         "pattern": re.compile("a+"),
         "method": Pair(1, 2)._asdict,
+        "constants": [..., NotImplemented, type(None), type(...), type(NotImplemented)],
         "random": np.random.RandomState(0),
         "functions": [library.tanh, library.nn.functional.gelu, library.Tensor.tanh],
         "dataset": library.utils.data.TensorDataset(x),
@@ -381,6 +382,7 @@ def test_objects_of_any_class(library, new):
     assert back["colour"] is Colour.RED and back["within"] is Reduced.Within and back["method"]() == {"x": 1, "y": 2}
     assert back["pair"].y.tolist() == [2, 3, 4, 5] and back["pair"].y.data_ptr() == back["x"].data_ptr() + 8
     assert type(back["reduced"]) is Reduced and back["reduced"].value.tolist() == [0, 1]
+    assert back["constants"] == things["constants"]
     assert back["partial"](2) == Pair(1, 2) and back["pattern"].match("aa")
     assert back["random"].rand() == np.random.RandomState(0).rand()
     assert back["functions"] == [taeda.tanh, taeda.nn.functional.gelu, taeda.Tensor.tanh]

@@ -1,6 +1,7 @@
 """Programs as strangers write them: each is a module or a function to script, with calls. Some calls raise."""
 
 import enum
+import typing
 from collections import OrderedDict
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
@@ -620,3 +621,17 @@ def submodules():
             return made
 
     return Net()
+
+
+@stranger((row(8), True), (row(8), False))
+def conditions_decided_by_their_second_part():
+    def run(x: Tensor, flag: bool):
+        if flag or not typing.TYPE_CHECKING or torch.jit.is_tracing():
+            y = x * 2
+        else:
+            y = typing.nothing_of_that_name(x)
+        if flag and typing.TYPE_CHECKING:
+            y = typing.nothing_of_that_name(x)
+        return y, flag or not typing.TYPE_CHECKING, flag and typing.TYPE_CHECKING
+
+    return run
