@@ -413,8 +413,10 @@ def begin_graph(Generator generator, uint64_t state):
     generator.graph_state, generator.graph_calls, generator.graph_thread = state, 0, thread
 
 
-def end_graph(Generator generator):
+def end_graph(Generator generator, uint64_t state):
     """The end of :func:`begin_graph`; gives how far the generator goes in each launch of the graph."""
+    if generator.graph_state != state:
+        return 0
     capturing.discard(get_ident())
     generator.graph_state = 0
     return generator.graph_calls

@@ -111,15 +111,22 @@ class CUDAGraph:
             )
         index = stream.device_index
         _native.enter_context(index)
-        generated = dict.fromkeys((generators()[index], *self._generators))
-        states = [(g, _native.take_memory(index, 16, 0)) for g in generated]
-        call("cuStreamBeginCapture_v2", stream.cuda_stream, _MODES[capture_error_mode])
+        states: list[tuple] = []
+        try:
+            for g in dict.fromkeys((generators()[index], *self._generators)):
+                state = _native.take_memory(index, 16, 0)
+                states.append((g, state, 0))
+                begin_graph(g, state)
+            call("cuStreamBeginCapture_v2", stream.cuda_stream, _MODES[capture_error_mode])
+        except RuntimeError:
+            for g, state, _ in states:
+                end_graph(g, state)
+                _native.release_memory(index, state)
+            raise
         self._stream, self._owner, self._captures = stream, pool[1] if pool is not None else next(owners), True
         _native.MEMORIES[index].hold(self._owner, 1)
         _native.begin_capture(index, self._owner)
-        for g, state in states:
-            begin_graph(g, state)
-        self._draws = [(g, state, 0) for g, state in states]
+        self._draws = states
 
     def capture_end(self) -> None:
         """End the capture.
@@ -133,7 +140,7 @@ class CUDAGraph:
         index, made = self._stream.device_index, POINTER()
         _native.enter_context(index)
         code = _driver.code_of("cuStreamEndCapture", self._stream.cuda_stream, ctypes.byref(made))
-        draws = [(g, state, end_graph(g)) for g, state, _ in self._draws]
+        draws = [(g, state, end_graph(g, state)) for g, state, _ in self._draws]
         captured = _native.end_capture()
         self._held = _Held(captured, made.value or 0, [state for _, state, _ in draws])
         weakref.finalize(self, self._held.end).atexit = False

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import threading
 
 import pytest
 
@@ -191,7 +192,7 @@ def test_streams_fork_and_join_in_a_capture():
     (lambda x: cuda.manual_seed(1), RuntimeError, "not while a graph is captured"),
     (lambda x: cuda.get_rng_state(), RuntimeError, "not while a graph is captured"),
     (lambda x: cuda.synchronize(), RuntimeError, "CAPTURE_UNSUPPORTED"),
-    (lambda x: cuda.CUDAGraph().capture_begin(), RuntimeError, "ILLEGAL_STATE"),
+    (lambda x: cuda.CUDAGraph().capture_begin(), RuntimeError, "one capture at a time"),
 ])  # fmt: skip
 def test_what_cannot_be_captured_is_an_error_and_leaves_the_device_well(what, error, says):
     x = there()
@@ -203,6 +204,27 @@ def test_what_cannot_be_captured_is_an_error_and_leaves_the_device_well(what, er
     assert (x + 1).sub(1).allclose(x) and taeda.rand(2, device="cuda").shape == (2,)
     with cuda.graph(cuda.CUDAGraph()):
         x + 1
+
+
+def test_a_generator_is_in_one_capture_at_a_time():
+    gc.collect()
+    before, found, g = cuda.memory_allocated(), [], cuda.CUDAGraph()
+
+    def another():
+        with cuda.stream(cuda.Stream()):
+            with pytest.raises(RuntimeError, match="one capture at a time"):
+                cuda.CUDAGraph().capture_begin(capture_error_mode="relaxed")
+            found.append(cuda.is_current_stream_capturing())
+
+    with cuda.graph(g, capture_error_mode="relaxed"):
+        y = taeda.rand(3, device="cuda")
+        thread = threading.Thread(target=another)
+        thread.start()
+        thread.join()
+    g.replay()
+    assert found == [False] and y.ge(0).all()
+    del y, g
+    assert cuda.memory_allocated() == before
 
 
 def test_a_step_without_state_is_an_error():
