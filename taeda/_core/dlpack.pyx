@@ -134,6 +134,17 @@ cdef int need_pair(str name, value) except -1:
     return 0
 
 
+cdef int expect_shareable(Tensor t, copy) except -1:
+    """Refuse a tensor whose memory is not all that it is."""
+    if t.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if is_conjugate_view(t) and not copy:
+        raise BufferError("Can't export tensors with the conjugate bit set, use tensor.resolve_conj()"
+                          if t.is_conj() else
+                          "Can't export tensors with the negative bit set, use tensor.resolve_neg()")
+    return 0
+
+
 def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """A DLPack capsule over the same memory (array API standard 2024.12).
 
@@ -151,8 +162,7 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     cdef Tensor t = self
     cdef DLManagedTensor* m
     cdef DLManagedTensorVersioned* v
-    if t.requires_grad:
-        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    expect_shareable(t, copy)
     where = place_of(t.device_type) if t.device_type else None
     if stream is not None and stream != -1:
         if type(stream) is not int:
@@ -161,10 +171,6 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
             raise AssertionError(f"__dlpack__: stream should be None on cpu, got {stream}")
     need_pair("dl_device", dl_device)
     need_pair("max_version", max_version)
-    if is_conjugate_view(t) and not copy:
-        raise BufferError("Can't export tensors with the conjugate bit set, use tensor.resolve_conj()"
-                          if t.is_conj() else
-                          "Can't export tensors with the negative bit set, use tensor.resolve_neg()")
     if where is not None and (dl_device is None or tuple(dl_device) == where):
         if stream != -1:
             REGISTERED[t.device_type].show_to(stream)
@@ -264,7 +270,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
         A tensor that shares memory with ``ext_tensor``, unless it was copied.
     Raises:
         BufferError: the data is on a device that there is not here, must be copied though ``copy`` is False, or has a
-            type that tensors do not have.
+            type that tensors do not have; a tensor that requires grad, or is conjugated and not copied.
         ValueError: a tensor on device meta.
         RuntimeError: ``ext_tensor`` does not speak DLPack.
     Examples:
@@ -283,7 +289,8 @@ def from_dlpack(ext_tensor, *, device=None, copy=None):
     if isinstance(ext_tensor, Tensor):
         if ext_tensor.is_meta:
             raise ValueError("from_dlpack: DLPack knows of no device meta")
-        return ext_tensor.detach().clone() if copy else (<Tensor>ext_tensor).detach()
+        expect_shareable(ext_tensor, copy)
+        return ext_tensor.clone() if copy else (<Tensor>ext_tensor).detach()
     capsule = ext_tensor
     if hasattr(ext_tensor, "__dlpack__"):
         try:

@@ -80,7 +80,8 @@ ERRORS = [
     "f.ones(2).bfloat16().numpy()", "np.asarray(f.ones(2, requires_grad=True))", "f.ones(2, requires_grad=True).__dlpack__()",
     "f.frombuffer(bytearray(b'abc'), dtype=f.int16)", "f.frombuffer(bytearray(b''), dtype=f.int16)",
     "f.frombuffer(bytearray(b'abcd'), dtype=f.int16, offset=4)", "f.frombuffer(bytearray(b'abcd'), dtype=f.int16, count=3)",
-    "f.from_dlpack(3)",
+    "f.from_dlpack(3)", "f.from_dlpack(f.ones(2, requires_grad=True))",
+    "f.from_dlpack(f.ones(2, dtype=f.complex64).conj())",
 ]  # fmt: skip
 
 
