@@ -214,7 +214,7 @@ def test_stances(counting):
     compiler.set_stance(force_backend=counting)
     assert taeda.compile(double)(x).tolist() == [2.0] * 2 and len(counting.graphs) == before + 2
     compiler.set_stance("default")
-    with pytest.raises(RuntimeError, match="invalid torch"):
+    with pytest.raises(RuntimeError, match="invalid taeda"):
         compiler.set_stance("foo")
     with pytest.raises(RuntimeError, match="non-default stance cannot have force_backend"):
         compiler.set_stance("force_eager", force_backend="eager")

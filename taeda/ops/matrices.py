@@ -291,7 +291,7 @@ def meshgrid(*tensors, indexing=None):
         tensors = tuple(tensors[0])
     if indexing is None:
         warn_once(
-            "meshgrid: in an upcoming release, it will be required to pass the indexing argument: indexing='ij' "
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument: indexing='ij' "
             "is what is done without"
         )
     if not tensors:
