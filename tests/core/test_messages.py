@@ -200,7 +200,14 @@ def _literals(node):
 
 
 #: What is PyTorch's own: names of its types, of what it deprecates, of its site, and a warning that programs filter.
-PYTORCHS = ("cannot pin 'torch.", "torch.ops.", "torch.cuda.amp.", "torch.amp.", "torch.fx docs on pytorch.org", "torch.meshgrid: in an")
+PYTORCHS = (
+    "cannot pin 'torch.",
+    "torch.ops.",
+    "torch.cuda.amp.",
+    "torch.amp.",
+    "torch.fx docs on pytorch.org",
+    "torch.meshgrid: in an",
+)
 
 
 def test_messages_name_functions_as_this_library_has_them():
