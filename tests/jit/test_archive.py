@@ -21,15 +21,15 @@ def ours(x):
     return type(x)(map(ours, x)) if isinstance(x, (list, tuple)) else x
 
 
-def same(expected, got, where="result"):
-    """Compare values of any type; tensors to 1e-5."""
+def same(expected, got, where="result", within=1e-5):
+    """Compare values of any type; tensors to ``within``."""
     if isinstance(expected, torch.Tensor):
         assert isinstance(got, taeda.Tensor), where
         assert tuple(expected.shape) == tuple(got.shape) and str(expected.dtype)[6:] == str(got.dtype).split(".")[1], (
             where
         )
         other = torch.tensor(got.detach().tolist(), dtype=expected.dtype).reshape(expected.shape)
-        assert torch.allclose(expected.detach(), other, rtol=1e-5, atol=1e-5, equal_nan=True), where
+        assert torch.allclose(expected.detach(), other, rtol=within, atol=within, equal_nan=True), where
     elif isinstance(expected, dict):
         assert list(expected) == list(got), where
         for key in expected:
@@ -132,7 +132,7 @@ def test_gradients(name):
         assert (p.grad is None) == (expected[key] is None), key
         if p.grad is not None:
             scale = max(float(expected[key].abs().max()), 1.0)
-            same(expected[key] / scale, p.grad / scale, key)
+            same(expected[key] / scale, p.grad / scale, key, within=3e-5)  # sums of terms that cancel
     same(dict(theirs.named_buffers()), dict(mine.named_buffers()))
 
 
