@@ -347,8 +347,9 @@ def _adaptive_max(name, n, input, output_size, return_indices):
 
 
 def _adaptive_size(name, n, input, output_size, first):
-    wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
-    wanted = tuple(None if o is None else _core.whole_numbers(o, name, "output_size") for o in wanted)
+    one = isinstance(output_size, int) or (n == 1 and not isinstance(output_size, (tuple, list)))
+    wanted = (output_size,) * n if one else tuple(output_size)
+    wanted = tuple(None if o is None and n > 1 else _core.whole_numbers(o, name, "output_size") for o in wanted)
     if n > 1 and isinstance(output_size, (tuple, list)) and len(wanted) >= input.dim():
         raise ValueError(f"{name}: Input dimension should be at least {len(wanted) + 1}, got shape {list(input.shape)}")
     _check_input(name, n, input, first)

@@ -160,7 +160,7 @@ def test_singular(name):
         with pytest.raises(taeda.linalg.LinAlgError) as caught:
             run(taeda, ours(zero))
         assert isinstance(caught.value, RuntimeError)
-        assert str(error).split(":")[0] == str(caught.value).split(":")[0]
+        assert str(error).split(":")[0].removeprefix("torch.") == str(caught.value).split(":")[0]
         return
     got = run(taeda, ours(zero))
     if name.endswith("_ex"):

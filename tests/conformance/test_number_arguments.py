@@ -129,6 +129,8 @@ def differences(name, dtypes, values):
             want, got = (outcome(t, FORMS[name], dtype, value) for t in (torch, taeda))
             if want is NotImplementedError or (name, dtype) in MEANT or same(got, want):
                 continue
+            if name == "addmm, alpha" and value == float("inf"):  # whether it is a factor of the sum or of its terms,
+                continue  # whose signs differ, depends on the processor in PyTorch
             yield f"{dtype}, {value}: torch {want}, taeda {got}"
 
 
