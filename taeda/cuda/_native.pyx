@@ -72,6 +72,7 @@ ctypedef int (*fill_t)(uint64_t, unsigned char, size_t, void*) noexcept nogil
 ctypedef int (*launch_t)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                          void**) noexcept nogil
 ctypedef int (*exchange_t)(int*) noexcept nogil
+ctypedef int (*status_t)(void*, int*) noexcept nogil
 
 cdef struct Driver:
     of_pointer_t set_context, wait_stream
@@ -83,6 +84,7 @@ cdef struct Driver:
     fill_t fill
     launch_t launch
     exchange_t exchange
+    status_t status
     of_nothing_t wait_all
 
 cdef Driver driver
@@ -90,20 +92,20 @@ cdef Driver driver
 #: The functions that this module calls, by their names in libcuda.
 FUNCTIONS = ("cuCtxSetCurrent", "cuStreamSynchronize", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpyHtoDAsync_v2",
              "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cuLaunchKernel",
-             "cuThreadExchangeStreamCaptureMode", "cuCtxSynchronize")
+             "cuThreadExchangeStreamCaptureMode", "cuCtxSynchronize", "cuStreamIsCapturing")
 
 
 def fill_table(*addresses):
     """Take the addresses of :data:`FUNCTIONS`."""
-    cdef uintptr_t at[11]
+    cdef uintptr_t at[12]
     cdef int i
-    for i in range(11):
+    for i in range(12):
         at[i] = addresses[i]
     driver.set_context, driver.wait_stream = <of_pointer_t>at[0], <of_pointer_t>at[1]
     driver.allocate, driver.release = <alloc_t>at[2], <free_t>at[3]
     driver.to_device, driver.to_host, driver.within = <to_device_t>at[4], <to_host_t>at[5], <within_t>at[6]
     driver.fill, driver.launch, driver.exchange = <fill_t>at[7], <launch_t>at[8], <exchange_t>at[9]
-    driver.wait_all = <of_nothing_t>at[10]
+    driver.wait_all, driver.status = <of_nothing_t>at[10], <status_t>at[11]
 
 
 cdef object ERROR = None      # error(result, what): the exception for a result of the driver
@@ -321,10 +323,15 @@ def end_capture():
     return c
 
 
-cdef int note_words(const void* words, int64_t n) except -1:
-    """Addresses that captured work is given, among other numbers."""
+cdef int note_words(int index, const void* words, int64_t n) except -1:
+    """Addresses that captured work is given, among other numbers. Work on a stream that is not captured is an error: it
+    would read tables and states that are written when the graph is launched."""
     cdef int64_t i
+    cdef int status = 0
     cdef set known = (<Captured>captures[threading.get_ident()]).words
+    if driver.status(current_streams[index], &status) or status != 1:
+        raise RuntimeError("within the capture of a CUDA graph, work goes to a stream that is not captured. Let the "
+                           "stream wait for the captured one first (Stream.wait_stream)")
     for i in range(n):
         known.add((<const uint64_t*>words)[i])
     return 0
@@ -1011,7 +1018,7 @@ cdef int enqueue(int index, Kernel* k, char** ptr, int nptr, const int64_t* arg,
     if form.dims:
         words[nptr] = <uint64_t>whole
     if capturing:
-        note_words(words, nptr + narg)
+        note_words(index, words, nptr + narg)
     return start(index, function, words, 0, total, k.threads, 0, 0)
 
 
@@ -1093,9 +1100,9 @@ def launch_entry(int index, uintptr_t function, tuple values, int64_t first, int
     memset(words, 0, sizeof(words))
     for i in range(len(values)):
         words[i] = <uint64_t>(values[i] & 0xFFFFFFFFFFFFFFFF)
-    if capturing:
-        note_words(words, len(values))
     enter(index)
+    if capturing:
+        note_words(index, words, len(values))
     start(index, <void*>function, words, first, total, 1, slots, size)
 
 
@@ -1229,8 +1236,8 @@ cdef tuple place_of_user():
 cdef char* report_row(int number, PyObject* error) noexcept:
     try:
         if capturing:
-            raise RuntimeError("an op that checks its indices cannot be captured into a CUDA graph: what it finds is read "
-                               "once")
+            raise RuntimeError("an op that checks its indices cannot be captured into a CUDA graph: what it finds is "
+                               "read once")
         return (<Reports>reports[number - FIRST]).give(<object>error)
     except BaseException as failed:
         fail(failed)
@@ -1323,12 +1330,12 @@ cdef void copy_row(int number, void* to, const void* source, int64_t nbytes, Way
     try:
         enter(index)
         if capturing:
+            note_words(index, &to, 1)
             if way == FROM_TABLE:
                 source, way = (<Captured>captures[threading.get_ident()]).table(source, nbytes), WITHIN
             elif way != WITHIN and not (waits_not and is_pinned(<uintptr_t>(to if way == TO_HOST else source))):
                 raise RuntimeError(NO_COPY.format("to" if way == TO_HOST else "from"))
-            note_words(&to, 1)
-            note_words(&source, 1)
+            note_words(index, &source, 1)
         if way == WITHIN:
             if <const char*>to < <const char*>source + nbytes and <const char*>source < <const char*>to + nbytes:
                 between = memory_of(index).allocate(nbytes, stream)
@@ -1375,7 +1382,7 @@ cdef void fill_row(int number, void* to, int value, int64_t nbytes) noexcept:
     try:
         enter(number - FIRST)
         if capturing:
-            note_words(&to, 1)
+            note_words(number - FIRST, &to, 1)
         result = driver.fill(<uint64_t>to, <unsigned char>value, <size_t>nbytes, current_streams[number - FIRST])
         if result:
             raise ERROR(result, "cuMemset")

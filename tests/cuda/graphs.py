@@ -16,6 +16,11 @@ def there(*sizes, seed=0):
     return taeda.randn(*(sizes or (3, 4)), generator=taeda.Generator().manual_seed(seed)).cuda()
 
 
+def on_another_stream(function):
+    with cuda.stream(cuda.Stream()):
+        return function()
+
+
 def captured(function, **options):
     """A graph of the function, and what it gave."""
     with cuda.stream(cuda.Stream()):
@@ -189,6 +194,9 @@ def test_streams_fork_and_join_in_a_capture():
     (lambda x: taeda.randperm(5, device="cuda"), RuntimeError, "cannot be captured"),
     (lambda x: taeda.linalg.det(x[:, :3]), RuntimeError, "cannot be captured"),
     (lambda x: taeda.rand(2, device="cuda", generator=taeda.Generator("cuda")), RuntimeError, "register_generator_state"),
+    (lambda x: on_another_stream(lambda: x + 1), RuntimeError, "not captured"),
+    (lambda x: on_another_stream(lambda: taeda.rand(2, device="cuda")), RuntimeError, "not captured"),
+    (lambda x: on_another_stream(lambda: taeda.tensor([1.0, 2.0], device="cuda")), RuntimeError, "captured"),
     (lambda x: cuda.manual_seed(1), RuntimeError, "not while a graph is captured"),
     (lambda x: cuda.get_rng_state(), RuntimeError, "not while a graph is captured"),
     (lambda x: cuda.synchronize(), RuntimeError, "CAPTURE_UNSUPPORTED"),
