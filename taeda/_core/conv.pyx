@@ -266,7 +266,26 @@ cdef bint read_ints(object value, int64_t* to, int nd, int64_t missing) except -
 
 
 cdef enum:
-    MOST_STEP = 0x7FFFFFFF  # strides, paddings and dilations beyond this are checked in Python
+    MOST_STEP = 0x7FFFFFFF  # strides, paddings and dilations that kernels can add and multiply
+
+
+cdef int shorten_steps(Geometry* g) except -1:
+    """Make all steps short enough for kernels.
+
+    The distance from the only window, or the only tap, to the next one is of no interest: it becomes 1.
+    """
+    cdef int n
+    for n in range(3):
+        if max(g.s[n], g.p[n], g.d[n]) <= MOST_STEP:
+            continue
+        if g.o[n] == 1:
+            g.s[n] = 1
+        if g.k[n] == 1:
+            g.d[n] = 1
+        if max(g.s[n], g.p[n], g.d[n]) > MOST_STEP:
+            raise RuntimeError(f"convolution: expected stride, padding and dilation of less than 2**31, got stride="
+                               f"{g.s[n]}, padding={g.p[n]}, dilation={g.d[n]}")
+    return 0
 
 
 def convolution(int nd, Tensor input, Tensor weight, object bias, object stride, object padding, object dilation,
@@ -342,6 +361,7 @@ def forward(Tensor input, Tensor weight, Tensor bias or None, tuple size, tuple 
         g.i[n] = g.k[n] = 1
         if n >= 3 - nd:
             g.i[n], g.k[n] = input.sizes[2 + n - (3 - nd)], weight.sizes[2 + n - (3 - nd)]
+    shorten_steps(&g)
     return outputs(&g, nd, input, weight, bias, groups)
 
 
@@ -408,6 +428,8 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         whole.k[n], whole.o[n], sizes[2 + n] = w5.sizes[2 + n], x.sizes[2 + n], whole.i[n]
         whole.taps *= whole.k[n]
         whole.pixels *= whole.o[n]
+    shorten_steps(&whole)
+    for n in range(3):
         phases *= whole.s[n]
     p = plan_of(INPUT, &whole, grad.code, weight.code, grad.sizes[0], groups, m, c)
     x = in_plan_format(grad, &p, groups)
@@ -490,6 +512,7 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         g.i[n], g.o[n] = x.sizes[2 + n], y.sizes[2 + n]
         g.taps *= g.k[n]
         g.pixels *= g.o[n]
+    shorten_steps(&g)
     p = plan_of(WEIGHTS, &g, input.code, grad.code, images, groups, c, m)
     x, y = spatial(cast_image(input, p.images), 2), spatial(cast_image(grad, p.images), 2)
     if x.count == 0 or y.count == 0 or g.taps == 0:

@@ -37,16 +37,15 @@ def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
     return value
 
 
-def _steps(name, n, shape, w_shape, stride, padding, dilation):
-    """``(stride, left padding, dilation)`` as tuples; ``shape`` is that of the output."""
+def _steps(name, n, w_shape, stride, padding, dilation):
+    """``(stride, left padding, dilation)`` as tuples, of a convolution whose arguments are checked."""
+    if type(stride) is type(padding) is type(dilation) is tuple and len(stride) == len(padding) == len(dilation) == n:
+        return stride, padding, dilation
     stride, dilation = _tuple(stride, n, name, "stride"), _tuple(dilation, n, name, "dilation")
     if isinstance(padding, str):
         same = padding == "same"
         padding = tuple(d * (k - 1) // 2 if same else 0 for d, k in zip(dilation, w_shape[2:], strict=True))
-    padding = _tuple(padding, n, name, "padding")
-    return (
-        (stride, padding, dilation) if shape is None else _small_steps(name, shape, w_shape, stride, padding, dilation)
-    )
+    return stride, _tuple(padding, n, name, "padding"), dilation
 
 
 def _channels_mend(shape, want):
@@ -100,23 +99,7 @@ def _geometry(name, n, x_shape, w_shape, bias, stride, padding, dilation, groups
             f"{name}: Calculated padded input size per channel: ({padded}). Kernel size: ({spread}). Kernel size can't "
             f"be greater than actual input size"
         )
-    return size, *_small_steps(name, size, w_shape, stride, padding, dilation)
-
-
-def _small_steps(name, shape, w_shape, stride, padding, dilation):
-    """Stride, padding and dilation in numbers that kernels can add and multiply. ``shape`` ends with the windows.
-
-    Where there is one window, or one tap, the distance to the next may be too large: it is of no interest.
-    """
-    if max(*stride, *padding, *dilation) > 0x7FFFFFFF:
-        stride = tuple(1 if o == 1 else s for o, s in zip(shape[-len(stride) :], stride, strict=True))
-        dilation = tuple(1 if k == 1 else d for k, d in zip(w_shape[2:], dilation, strict=True))
-        if max(*stride, *padding, *dilation) > 0x7FFFFFFF:
-            raise RuntimeError(
-                f"{name}: expected stride, padding and dilation of less than 2**31, got stride={stride}, "
-                f"padding={padding}, dilation={dilation}"
-            )
-    return stride, padding, dilation
+    return size, stride, padding, dilation
 
 
 def _check_bias(name: str, w_shape, channels: int, bias) -> None:
@@ -249,7 +232,7 @@ def _grad_input(name, n):
     def gradient(g, input_shape, weight, stride, padding, dilation, groups):
         single = len(input_shape) == n + 1
         shape = (1, *input_shape) if single else input_shape
-        rest = _steps(name, n, g.shape, weight.shape, stride, padding, dilation)
+        rest = _steps(name, n, weight.shape, stride, padding, dilation)
         out = _conv_input(unsqueeze(g, 0) if single else g, _conj(weight), _space(shape), *rest, groups)
         return squeeze(out, 0) if single else out
 
@@ -260,7 +243,7 @@ def _grad_weight(name, n):
     def gradient(g, input, weight_shape, stride, padding, dilation, groups):
         if input.dim() == n + 1:
             g, input = unsqueeze(g, 0), unsqueeze(input, 0)
-        rest = _steps(name, n, g.shape, weight_shape, stride, padding, dilation)
+        rest = _steps(name, n, weight_shape, stride, padding, dilation)
         return _conv_weight(_conj(input), g, _space(weight_shape), *rest, groups)
 
     return gradient
@@ -328,7 +311,7 @@ def _as_convolution(input, weight, bias, stride, padding, dilation, groups):
     """The same by the canonical op, which has numbers for padding."""
     n = weight.dim() - 2
     if isinstance(padding, str):
-        _, padding, dilation = _steps("conv", n, None, weight.shape, stride, padding, dilation)
+        _, padding, dilation = _steps("conv", n, weight.shape, stride, padding, dilation)
     if input.dim() == n + 1:
         made = _as_convolution(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups)
         return squeeze(made, 0)
@@ -385,7 +368,7 @@ def _transposed_geometry(name, n, x_shape, w_shape, bias, stride, padding, outpu
         raise RuntimeError(
             f"{name}: Given input size per channel: {tuple(x_shape[2:])}. Calculated output size: {size} is too small"
         )
-    return size, *_small_steps(name, x_shape, w_shape, stride, padding, dilation)
+    return size, stride, padding, dilation
 
 
 def _as_transposed(input, weight, bias, stride, padding, output_padding, groups, dilation):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from .. import _core
@@ -63,6 +64,14 @@ def _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode):
     left_out = stride is None or (isinstance(stride, (tuple, list)) and not stride)
     stride = kernel if left_out else _tuple(stride, n, name, "stride")
     padding, dilation = _tuple(padding, n, name, "padding"), _tuple(dilation, n, name, "dilation")
+    size = _windows(name, tuple(input.shape[-n - 1 :]), kernel, stride, padding, dilation, ceil_mode)
+    return size, kernel, stride, padding, dilation
+
+
+@functools.lru_cache(1024)
+def _windows(name, shape, kernel, stride, padding, dilation, ceil_mode) -> tuple[int, ...]:
+    """How many windows there are along each spatial dimension of ``shape``, which begins with the channels."""
+    channels, *space = shape
     if min(kernel) <= 0 or min(stride) <= 0 or min(dilation) <= 0:
         raise RuntimeError(
             f"{name}: kernel size, stride and dilation should be greater than zero, but got kernel_size={kernel}, "
@@ -79,7 +88,6 @@ def _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode):
                 f"{name}: pad should be at most half of effective kernel size and not negative, but got pad={p}, "
                 f"kernel_size={k} and dilation={d}"
             )
-    space = tuple(input.shape[-n:])
     size = []
     for i, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True):
         o = (i + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)) // s + 1
@@ -87,12 +95,11 @@ def _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode):
             o -= 1
         size.append(o)
     if min(size) < 1:
-        c = input.shape[-n - 1]
-        sizes = "x".join(map(str, (c, *space))), "x".join(map(str, (c, *size)))
+        sizes = "x".join(map(str, shape)), "x".join(map(str, (channels, *size)))
         raise RuntimeError(
             f"{name}: Given input size: ({sizes[0]}). Calculated output size: ({sizes[1]}). Output size is too small"
         )
-    return tuple(size), kernel, stride, padding, dilation
+    return tuple(size)
 
 
 def _three(values, fill: int) -> tuple[int, ...]:
