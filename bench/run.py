@@ -1,15 +1,18 @@
 """Times taeda against PyTorch: the same programs, in separate processes that take turns, and the medians of the ratios.
 
-    python bench/run.py # all cases, workloads and costs; writes bench/RESULTS.md python bench/run.py --only small_ops
-    rows # groups or parts of names; prints, writes nothing python bench/run.py --ops # every op at three sizes, one and
-    two threads; --only, --threads, --write python bench/run.py --large # pointwise ops on tensors that no cache holds,
-    against copying; --only, --threads python bench/run.py --workloads # training and inference of whole models; --only,
-    --threads, --write python bench/run.py --convolutions # layers of well-known networks against the machine; --only,
-    --threads python bench/run.py --costs # peak memory and losses of the workloads, start, size; --only, --write python
-    bench/run.py --compile # whole steps compiled, against PyTorch's compiler and JAX's; --only, --threads, --write
-    python bench/run.py --target avx2 # both held to AVX2: what is near the limit; --only, --threads, --write python
-    bench/run.py --neighbour # the same beside a busy process: streams, multiplies; --only, --write python bench/run.py
-    --profile char-GPT # a case by op and kernel, against its floor; --threads python bench/run.py --list
+    python bench/run.py                          # all cases, workloads and costs; writes bench/RESULTS.md
+    python bench/run.py --only small_ops rows    # groups or parts of names of cases; prints, writes nothing
+    python bench/run.py --before ../older        # against the taeda of another checkout in place of PyTorch; --only
+    python bench/run.py --ops                    # every op at three sizes; --only, --threads, --write
+    python bench/run.py --large                  # pointwise ops on tensors that no cache holds; --only, --threads
+    python bench/run.py --workloads              # training and inference of whole models; --only, --threads, --write
+    python bench/run.py --convolutions           # layers of well-known networks; --only, --threads
+    python bench/run.py --costs                  # peak memory and losses of the workloads, start, size; --only, --write
+    python bench/run.py --compile                # compiled steps beside PyTorch's and JAX's; --only, --threads, --write
+    python bench/run.py --target avx2            # both held to AVX2; --only, --threads, --write
+    python bench/run.py --neighbour              # beside a busy process: streams, multiplies; --only, --write
+    python bench/run.py --profile char-GPT       # a case by op and kernel, against its floor; --threads
+    python bench/run.py --list
 
 Each case is timed in turn by a process with taeda and one with torch, ``--rounds`` times; a round's time is the fastest
 of five batches. Ratios below 1 mean that taeda is faster. "of floor" is how many per cent of taeda's time the machine
@@ -129,6 +132,7 @@ def report(rows: list[Row], versions: dict[str, str], args: argparse.Namespace) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="groups, or parts of the names of cases")
+    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="compare with the taeda of this checkout")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--write", action="store_true", help="write RESULTS.md even with --only")
     parser.add_argument("--list", action="store_true", help="list groups and cases")
@@ -185,6 +189,13 @@ def main() -> None:
         for c in CASES
         if (any(text == c.group or text in c.name for text in texts) if texts else c.group != "workloads")
     ]
+    if args.before:
+        rows, _ = run_cases(chosen, args.rounds, before=args.before.resolve())
+        good = [row.ratio for row in rows if not math.isnan(row.ratio)]
+        print("\nOf the time before:\n")
+        print("\n".join(f"{row.ratio:.3f}  {row.name}  {row.error}" for row in sorted(rows, key=by_ratio)))
+        print(f"\ngeometric mean of {len(good)}: {math.exp(sum(map(math.log, good)) / len(good)):.3f}")
+        return
     rows = [] if args.only and "import" not in args.only else [import_row(args.rounds)]
     timed, versions = run_cases(chosen, args.rounds) if chosen else ([], {})
     page = report(rows + timed, versions, args)

@@ -21,27 +21,27 @@ IMPORT_BAR, SMALL_BAR = 0.08, 0.30
 FLOORED = ("unary", "memory", "rows", "matmul", "conv", "models", "workloads")
 
 
-def environment(threads: int) -> dict[str, str]:
-    """The environment of a child: the thread count, and the taeda of this checkout only where none is installed."""
+def environment(threads: int, checkout: Path = HERE.parent) -> dict[str, str]:
+    """The environment of a child: the thread count, and the taeda of ``checkout`` where it is built there."""
     count = str(threads)
     env = dict(os.environ, OMP_NUM_THREADS=count, MKL_NUM_THREADS=count, TAEDA_NUM_THREADS=count)
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # imports are timed as installed packages import
-    built = any((HERE.parent / "taeda" / "_core").glob("tensor*.so"))
+    built = any((checkout / "taeda" / "_core").glob("tensor*.so"))
     if built:
-        env["PYTHONPATH"] = os.pathsep.join(p for p in (str(HERE.parent), env.get("PYTHONPATH", "")) if p)
+        env["PYTHONPATH"] = os.pathsep.join(p for p in (str(checkout), env.get("PYTHONPATH", "")) if p)
     return env
 
 
 class Worker:
-    """A process that holds one framework."""
+    """A process that holds one framework, or the taeda of another checkout."""
 
-    def __init__(self, framework: str, threads: int):
+    def __init__(self, framework: str, threads: int, checkout: Path = HERE.parent):
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "worker.py"), framework, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment(threads),
+            env=environment(threads, checkout),
         )
         self.version = self._answer().get("version", "?")
 
@@ -73,11 +73,11 @@ class Worker:
 
 
 class Row:
-    """The measurements of one case: seconds per framework and round, or the first error."""
+    """The measurements of one case: seconds per framework (or checkout) and round, or the first error."""
 
-    def __init__(self, name: str, group: str, bar: float | None):
+    def __init__(self, name: str, group: str, bar: float | None, sides: tuple[str, ...] = FRAMEWORKS):
         self.name, self.group, self.bar = name, group, bar
-        self.seconds: dict[str, list[float]] = {f: [] for f in FRAMEWORKS}
+        self.seconds: dict[str, list[float]] = {side: [] for side in sides}
         self.error = ""
         self.floor = 0.0
 
@@ -90,12 +90,12 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """Median over the rounds of taeda's time by torch's, nan where one of them failed."""
-        pairs = list(zip(*(self.seconds[f] for f in FRAMEWORKS), strict=False))
+        """Median over the rounds of taeda's time by the other's, nan where one of them failed."""
+        pairs = list(zip(*self.seconds.values(), strict=False))
         return statistics.median(ours / theirs for ours, theirs in pairs) if pairs and not self.error else math.nan
 
     def cells(self) -> list[str]:
-        times = [_seconds(statistics.median(self.seconds[f])) if self.seconds[f] else "-" for f in FRAMEWORKS]
+        times = [_seconds(statistics.median(found)) if found else "-" for found in self.seconds.values()]
         ratio = "failed" if math.isnan(self.ratio) else f"{self.ratio:.2f}"
         share = f"{100 * self.floor / min(self.seconds['taeda']):.0f}%" if self.floor else ""
         return [self.name, *times, ratio, *verdict(self.ratio, self.bar), share]
@@ -125,17 +125,25 @@ def _seconds(x: float) -> str:
     return f"{x * 1e9:.0f} ns"
 
 
-def run_cases(cases: list[Case], rounds: int, batch_seconds: float = 0.02) -> tuple[list[Row], dict[str, str]]:
-    """Time the cases of each thread count, taking turns; give the rows and the frameworks' versions."""
+def run_cases(
+    cases: list[Case], rounds: int, batch_seconds: float = 0.02, before: Path | None = None
+) -> tuple[list[Row], dict[str, str]]:
+    """Time the cases of each thread count, taking turns; give the rows and the frameworks' versions.
+
+    With ``before``, a checkout with an older state of taeda, that takes PyTorch's place.
+    """
+    sides = ("taeda", "before") if before else FRAMEWORKS
     rows: list[Row] = []
     versions: dict[str, str] = {}
     for threads in sorted({c.threads for c in cases}):
-        workers = {f: Worker(f, threads) for f in FRAMEWORKS}
-        versions = {f: w.version for f, w in workers.items()}
+        workers = {side: Worker(side, threads) for side in sides if side != "before"}
+        if before:
+            workers["before"] = Worker("taeda", threads, before)
+        versions = {side: worker.version for side, worker in workers.items()}
         for case in (c for c in cases if c.threads == threads):
-            row = Row(case.name, case.group, case.bar)
+            row = Row(case.name, case.group, None if before else case.bar, sides)
             for i in range(rounds):
-                for framework in FRAMEWORKS if i % 2 == 0 else FRAMEWORKS[::-1]:
+                for framework in sides if i % 2 == 0 else sides[::-1]:
                     floor = framework == "taeda" and i == 0 and case.group in FLOORED
                     row.add(framework, workers[framework].time(case, batch_seconds, floor))
                 if row.error:
