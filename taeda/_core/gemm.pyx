@@ -6,13 +6,13 @@ The Python-visible functions take tensors of any strides and return new ones; th
 """
 
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from .devices cimport CPU_NUMBER, META_NUMBER, MOST_DEVICES, devices, elsewhere, here, kernel_place
 from .dims cimport ceil_div
 from .kernel_args cimport DotArgs, DotRowsArgs, MatmulArgs, ProductArgs
 from .memory cimport release_scratch, take_scratch
-from .planners cimport build, known, new_owner, of_dtype
+from .planners cimport build, known, new_owner, of_dtype, of_number
 from .pool cimport TASK, grain_of, kernel_t, launch, launch_work, thread_count
 from .short_gemm cimport is_short, short_product
 from .tensor cimport (
@@ -50,6 +50,8 @@ cdef enum:
 
 cdef uint64_t MATMUL = new_owner("gemm.matmul"), PACK_LEFT = new_owner("packing.pack_a")
 cdef uint64_t PACK_RIGHT = new_owner("packing.pack_b"), WIDEN = new_owner("packing.widen")
+cdef uint64_t SPLIT = new_owner("packing.split_complex"), JOIN = new_owner("packing.join_complex")
+cdef uint64_t SUM_NOTHING = new_owner("gemm.sum_nothing")
 cdef uint64_t TILES = new_owner("gemm.panel_product")  # the other kernels call it for a panel
 cdef uint64_t ALONG_MEMORY = new_owner("dot.matmul_dot"), FEW = new_owner("dot.matmul_rows")
 cdef uint64_t BY_ELEMENTS = new_owner("gemm.product_elements")
@@ -172,30 +174,14 @@ cdef void swap(Product* p) noexcept:
     p.m, p.n = p.n, p.m
 
 
-cdef void sum_nothing(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """Rows [begin, end) of all of C: zeros, or D."""
-    cdef int64_t at, row, i, j, column, n = arg[2], item = arg[3]
-    cdef char* c
-    cdef char* d
-    for at in range(begin, end):
-        row, i, j = at % arg[0], at // arg[0] // arg[1], at // arg[0] % arg[1]
-        c = ptr[0] + i * arg[5] + j * arg[6] + row * arg[7]
-        if arg[4] == 0:
-            memset(c, 0, n * item)
-            continue
-        d = ptr[1] + i * arg[8] + j * arg[9] + row * arg[10]
-        for column in range(n):
-            memcpy(c + column * item, d + column * arg[11], item)
-
-
 cdef int empty_product(Product* p) except -1:
     """A sum over an empty dimension: zero, or D."""
     cdef char** ptr = [p.c.ptr, p.c.ptr]
-    cdef int64_t* arg = [p.m, p.n1, p.n, ITEMSIZE[p.code], p.init != 0, p.c.outer, p.c.inner, p.c.rows, p.d.outer,
+    cdef int64_t* arg = [p.m, p.n1, p.n, p.init != 0, p.c.outer, p.c.inner, p.c.rows, p.d.outer,
                          p.d.inner, p.d.rows, p.d.columns]
     if p.init:
         ptr[1] = p.d.ptr
-    launch(sum_nothing, ptr, 2, arg, 12, p.m * p.n0 * p.n1 if p.n else 0, 1, True)
+    launch(of_number(SUM_NOTHING, ITEMSIZE[p.code]), ptr, 2, arg, 11, p.m * p.n0 * p.n1 if p.n else 0, 1, True)
     return 0
 
 
@@ -585,11 +571,6 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint transposed, int out=-1):
     return cast(c, code)
 
 
-ctypedef fused real:
-    float
-    double
-
-
 cdef Tensor real_view(Tensor t):
     """A contiguous complex tensor as a real one with twice as many columns."""
     cdef Tensor r = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
@@ -614,9 +595,9 @@ cdef Tensor few_complex_rows(Tensor a, Tensor b):
     memcpy(shape_out, a.sizes, a.nd * 8)
     shape_out[a.nd - 1] = n
     out = empty_tensor(a.code, a.nd, shape_out)
-    move_parts(take_apart, address_of(parts), address_of(a), m * k, a.code)
+    move_parts(of_dtype(SPLIT, parts.code), address_of(parts), address_of(a), m * k)
     both = product(parts, real_view(b), None, False)
-    move_parts(join_parts, address_of(out), address_of(both), m * n, a.code)
+    move_parts(of_dtype(JOIN, both.code), address_of(out), address_of(both), m * n)
     return out
 
 
@@ -674,36 +655,10 @@ cdef Tensor complex_product(Tensor a, Tensor b, bint transposed):
     return out
 
 
-cdef void take_apart(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """Split complex numbers: so many real parts, then as many imaginary ones."""
-    cdef int64_t i, count = arg[0]
-    for i in range(count):
-        if arg[1] == 8:
-            (<float*>ptr[0])[i], (<float*>ptr[0])[count + i] = (<float*>ptr[1])[2 * i], (<float*>ptr[1])[2 * i + 1]
-        else:
-            (<double*>ptr[0])[i], (<double*>ptr[0])[count + i] = (<double*>ptr[1])[2 * i], (<double*>ptr[1])[2 * i + 1]
-
-
-cdef inline void join(real* out, real* x, int64_t count) noexcept nogil:
-    cdef int64_t i
-    cdef real* y = x + 2 * count
-    for i in range(count):
-        out[2 * i], out[2 * i + 1] = x[2 * i] - y[2 * i + 1], x[2 * i + 1] + y[2 * i]
-
-
-cdef void join_parts(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """``x + i y`` of complex ``x`` and ``y``: numbers of the one, then of the other."""
-    if arg[1] == 8:
-        join(<float*>ptr[0], <float*>ptr[1], arg[0])
-    else:
-        join(<double*>ptr[0], <double*>ptr[1], arg[0])
-
-
-cdef int move_parts(kernel_t fn, char* to, char* source, int64_t count, int code) except -1:
+cdef int move_parts(kernel_t fn, char* to, char* source, int64_t count) except -1:
     """Run one of these two on ``count`` complex numbers."""
     cdef char** ptr = [to, source]
-    cdef int64_t* arg = [count, ITEMSIZE[code]]
-    return launch(fn, ptr, 2, arg, 2, 1, 1, True)
+    return launch(fn, ptr, 2, &count, 1, 1, 1, True)
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
@@ -863,11 +818,3 @@ cdef kernel_t inner_kernel(int code, bint conjugated) except NULL:
         return of_dtype(INNER, code)
     cdef kernel_t fn = known(INNER_COMPLEX, key)
     return fn if fn != NULL else build(INNER_COMPLEX, key, (NAMES[REAL_OF[code]], bool(conjugated)))
-
-
-#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
-HOSTED = {
-    "sum_nothing": <size_t><void*>sum_nothing,
-    "take_apart": <size_t><void*>take_apart,
-    "join_parts": <size_t><void*>join_parts,
-}

@@ -7,13 +7,13 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
-from libc.math cimport sqrt
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy
 
 from .devices cimport CPU_NUMBER, FROM_TABLE, META_NUMBER, devices, end_call, here, swap_place
 from .memory cimport release_scratch, take_scratch
+from .planners cimport new_owner, of_arguments, of_family
 from .pool cimport kernel_t, launch
 from .recorder cimport Recorder, is_observing, note_call, note_table, resume, suspend
 from .tensor cimport F32, F64, ITEMSIZE, KIND, NOTHING, VALUES, Tensor, address_of, contiguous_tensor, empty_tensor
@@ -22,10 +22,11 @@ from .versions cimport dict_version
 from .callbacks import callbacks
 
 cdef enum:
-    SUM, ROOT, LARGEST   # how a norm combines the numbers of its chunks: their sum, the root of it, the largest
     MAXCOUNTERS = 8
     MAXSCALARS = 16
     SERIAL = 32768  # elements below which one thread is faster than two
+
+cdef uint64_t GIVE_NUMBER = new_owner("optim.give_number")
 
 
 cdef inline bint same_layout(Tensor a, Tensor b) noexcept:
@@ -486,40 +487,16 @@ def alike(list tensors):
     return True
 
 
-cdef void join_norms(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """The norm of all from that of each chunk, added in order, so that the number of threads does not matter."""
-    cdef const double* partial = <const double*>ptr[1]
-    cdef double total = 0
-    cdef int64_t i
-    for i in range(arg[0]):
-        if arg[1] != LARGEST:
-            total += partial[i]
-        elif not (partial[i] <= total):  # a NaN stays
-            total = partial[i]
-            if total != total:
-                break
-    (<double*>ptr[0])[0] = sqrt(total) if arg[1] == ROOT else total
-
-
 def norm(size_t kernel, list tensors, int64_t chunk, str order):
     """The norm of order "1", "2" or "inf" of all tensors, a 0-dimensional float64 tensor; ``kernel`` computes that
     of a chunk."""
     cdef _Chunks work = _Chunks(tensors, chunk)
     cdef Tensor made = empty_tensor(F64, 0, NULL)
     cdef char* pointers[2]
-    cdef int64_t* arg = [work.n, LARGEST if order == "inf" else ROOT if order == "2" else SUM]
     work.launch(<kernel_t>kernel)
     pointers[0], pointers[1] = address_of(made), <char*>work.partial
-    launch(join_norms, pointers, 2, arg, 2, 1, 1, True)
+    launch(of_arguments("optim.join_norms", (order,)), pointers, 2, &work.n, 1, 1, 1, True)
     return made
-
-
-cdef void give_number(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    (<int64_t*>ptr[0])[0] = arg[0] if ptr[1] == NULL else (<int64_t*>ptr[1])[0]
-
-
-#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
-HOSTED = {"join_norms": <size_t><void*>join_norms, "give_number": <size_t><void*>give_number}
 
 
 def change_all(size_t kernel, list tensors, int64_t chunk, number, list others=None):
@@ -536,7 +513,7 @@ def change_all(size_t kernel, list tensors, int64_t chunk, number, list others=N
     else:
         value, pointers[1] = number, NULL
     pointers[0] = <char*>work.partial
-    launch(give_number, pointers, 2, <int64_t*>&value, 1, 1, 1, True)
+    launch(of_family(GIVE_NUMBER), pointers, 2, <int64_t*>&value, 1, 1, 1, True)
     for t in tensors:
         t.storage.version += 1
     work.launch(<kernel_t>kernel, others)

@@ -62,5 +62,3 @@ cdef int coalesce_leaves(Tensor x, const int* dims, int n, const Prologue* p, Gr
 cdef int launch_rows(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
                      int64_t count, bint columns, bint fully) except -1
 # Kernels on one number: the first divided by the second.
-cdef void divide_float(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
-cdef void divide_double(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil

@@ -644,18 +644,3 @@ cdef int launch_rows(Kernel kernel, char** pointers, int npointers, int64_t* arg
         total = a * b
         grain = 1 + PIECE // (count + 1)
     return launch_work(kernel.fn, pointers, npointers, args, nargs, total, grain, work)
-
-
-cdef void divide_float(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    (<float*>ptr[0])[0] /= (<float*>ptr[1])[0]
-
-
-cdef void divide_double(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    (<double*>ptr[0])[0] /= (<double*>ptr[1])[0]
-
-
-#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
-HOSTED = {
-    "divide_float": <size_t><void*>divide_float,
-    "divide_double": <size_t><void*>divide_double,
-}

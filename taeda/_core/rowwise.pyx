@@ -10,11 +10,11 @@ from libc.string cimport memcpy
 
 from .memory cimport unsettled
 from .devices cimport elsewhere, kernel_place
-from .planners cimport build, known, known_key, new_owner, of_key
+from .planners cimport build, known, known_key, new_owner, of_dtype, of_key
 from .pool cimport kernel_t, launch as run_kernel
 from .indexing cimport flag_back, flag_there
 from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, Rows, begin, end
-from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, divide_double, divide_float, launch_rows
+from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, launch_rows
 from .rows cimport RowOp, epilogue_parts, memory_of, prologue_of, prologue_parts, defer_rows, tell_prologue
 from .tensor cimport (
     CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NO_COMMON, VALUES, WORK, Tensor, address_of,
@@ -27,6 +27,7 @@ cdef enum:
     STREAM_LEAST = 262144     # elements below which nothing is stored past the cache
     ANYWHERE = 4096           # bytes of rows from which they may have any alignment
 
+cdef uint64_t DIVIDE = new_owner("rowwise.divide")
 cdef tuple NAMES = DTYPE_NAMES
 cdef int64_t STREAM_BYTES = stream_bytes()
 
@@ -546,7 +547,7 @@ cdef class ClassLoss:
             if reduction == "mean":
                 count = <Tensor>self.total.reduce(weights, None, False, None, 0.0, 0.0)
                 pointers[0], pointers[1] = address_of(loss), address_of(count)
-                run_kernel(divide_float if loss.code == F32 else divide_double, pointers, 2, NULL, 0, 1, 1, True)
+                run_kernel(of_dtype(DIVIDE, loss.code), pointers, 2, NULL, 0, 1, 1, True)
         if loss.code != x.code:
             loss = <Tensor>callbacks.grad_cast(loss, x.dtype)
         return (loss, *made[1:], count)

@@ -30,7 +30,7 @@ _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 #: The names of the functions of the core that launches run, by address.
 _HOSTED = {
     address: name
-    for module in ("tensor", "gemm", "moves", "indexing", "reduce", "conv", "attention", "optim")
+    for module in ("tensor", "moves", "indexing", "conv", "attention")
     for name, address in importlib.import_module(f"taeda._core.{module}").HOSTED.items()
 }
 

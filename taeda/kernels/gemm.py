@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .build import kernel
+from .copy import CARRIER, copy_item
 from .ir import BF16, F32, I64, PTR, TYPES, Function, Helper, Type, Value
 from .packing import PackA, pack_copy, pack_transpose, transpose_out
 from .tile import multiply_add, prefetches_a, smaller, tile_shape
@@ -486,3 +487,23 @@ def product_elements(f: Function, dtype: str) -> None:
             alone = (g["init"] == 0) & (B.index == 0)
             B.carry = (f.select(alone, block, block + total), at_a, at_b)
         f.store(c, B.carry[0].to(t))
+
+
+@kernel
+def sum_nothing(f: Function, item: int) -> None:
+    """Rows of a product over an empty dimension: zeros, or D. ``ptr = [c, d]``, items of ``item`` bytes.
+
+    Numbers: rows of a matrix, inner matrices, columns, whether D is given; the strides of C (outer, inner, row) and of
+    D (outer, inner, row, column).
+    """
+    t, lanes = CARRIER[item]
+    with f.loop(f.begin, f.end) as R:
+        row, i, j = R.index % f.size(0), R.index / f.size(0) / f.size(1), R.index / f.size(0) % f.size(1)
+        c = f.offset(f.data(0), i * f.size(4) + j * f.size(5) + row * f.size(6))
+        d = f.offset(f.data(1), i * f.size(7) + j * f.size(8) + row * f.size(9))
+        with f.branch(f.size(3) == 0) as b:
+            with f.loop(0, f.size(2)) as column:
+                f.store(f.offset(c, column.index * item), f.const(t, 0, lanes))
+            b.otherwise()
+            with f.loop(0, f.size(2)) as column:
+                copy_item(f, f.offset(c, column.index * item), f.offset(d, column.index * f.size(10)), item)

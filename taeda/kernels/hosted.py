@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from .copy import TRANSPOSE_ARGS
 from .indexing import ROW_ARGS
-from .ir import F32, F64, I32, I64, PTR, Function, Type, Value
+from .ir import I32, I64, PTR, Function, Value
 from .routine import atomic_exchange, atomic_store
 
 #: Where the address of a kernel is among the numbers of such a launch.
@@ -117,21 +117,6 @@ def copy_rows(f: Function) -> None:
         _call(f, "memcpy", to, f.offset(f.data(1), row * nbytes + start), _least(f, nbytes - start, chunk))
 
 
-def sum_nothing(f: Function) -> None:
-    """Rows [begin, end) of a product over an empty dimension: zeros, or what is added."""
-    n, item = f.size(2), f.size(3)
-    with f.loop(f.begin, f.end) as L:
-        row, i, j = L.index % f.size(0), L.index / f.size(0) / f.size(1), L.index / f.size(0) % f.size(1)
-        c = f.offset(f.data(0), i * f.size(5) + j * f.size(6) + row * f.size(7))
-        d = f.offset(f.data(1), i * f.size(8) + j * f.size(9) + row * f.size(10))
-        with f.branch(f.size(4) == 0) as b:
-            f.intrinsic("memset", PTR, 1, c, f.const(I32, 0), n * item)
-            b.otherwise()
-            with f.loop(0, n) as column:
-                at = f.offset(d, column.index * f.size(11))
-                _call(f, "memcpy", f.offset(c, column.index * item), at, item)
-
-
 def write_range(f: Function) -> None:
     """The rows of the indexed side that are in ranges [begin, end), by the whole index."""
     count = len(ROW_ARGS)
@@ -175,78 +160,11 @@ def transpose_groups(f: Function) -> None:
             _call(f, "memcpy", target, source, item)
 
 
-def _divide(f: Function, t: Type) -> None:
-    f.store(f.data(0), f.load(f.data(0), t) / f.load(f.data(1), t))
-
-
-def divide_float(f: Function) -> None:
-    """One number by another."""
-    _divide(f, F32)
-
-
-def divide_double(f: Function) -> None:
-    """One number by another."""
-    _divide(f, F64)
-
-
-def take_apart(f: Function) -> None:
-    """Split complex numbers: so many real parts, then as many imaginary ones."""
-    half, count = f.size(1) / 2, f.size(0)
-    with f.loop(0, count) as L:
-        for k in (0, 1):
-            source = f.offset(f.data(1), (L.index * 2 + k) * half)
-            _call(f, "memcpy", f.offset(f.data(0), (count * k + L.index) * half), source, half)
-
-
-def join_parts(f: Function) -> None:
-    """``x + i y`` of complex ``x`` and ``y``: numbers of the one, then of the other."""
-    count = f.size(0)
-    with f.branch(f.size(1) == 8) as b:
-        _join(f, count, F32)
-        b.otherwise()
-        _join(f, count, F64)
-
-
-def _join(f: Function, count: Value, t: Type) -> None:
-    with f.loop(0, count) as L:
-        at = L.index * (2 * t.bytes)
-        to, x = f.offset(f.data(0), at), f.offset(f.data(1), at)
-        y = f.offset(x, count * (2 * t.bytes))
-        (a, b), (c, d) = ((f.load(z, t), f.load(f.offset(z, t.bytes), t)) for z in (x, y))
-        f.store(to, a - d)
-        f.store(f.offset(to, t.bytes), b + c)
-
-
-LARGEST, ROOT = 2, 1  # how `join_norms` joins; other numbers: the sum
-
-
-def join_norms(f: Function) -> None:
-    """The norm of all from that of each chunk, added in order; the largest, or a NaN, for the order of infinity."""
-    largest = f.size(1) == LARGEST
-    with f.loop(0, f.size(0), carry=[f.const(F64, 0)]) as L:
-        x, total = f.load(f.offset(f.data(1), L.index * 8), F64), L.carry[0]
-        kept = (x <= total) | (total != total)
-        L.carry = (f.select(largest, f.select(kept, total, x), total + x),)
-    total = L.carry[0]
-    f.store(f.data(0), f.select(f.size(1) == ROOT, f.unary("sqrt", total), total))
-
-
-def give_number(f: Function) -> None:
-    """A number, or the one in memory."""
-    source = f.data(1)
-    with f.branch(f.address(source) == 0) as b:
-        f.store(f.data(0), f.size(0))
-        b.otherwise()
-        f.store(f.data(0), f.load(source, I64))
-
-
 #: By the name in ``_core``: a function that writes the kernel into a builder.
 HOSTED: dict[str, Callable[[Function], None]] = {
     f.__name__: f
     for f in (
-        run_piece, copy_piece, zero_piece, transpose_piece, copy_rows, sum_nothing, write_range, in_slot,
-        transpose_groups, divide_float, divide_double, take_apart, join_parts, join_norms,
-        give_number,
+        run_piece, copy_piece, zero_piece, transpose_piece, copy_rows, write_range, in_slot, transpose_groups,
     )
 } | {"zero_lines": zero_piece}  # fmt: skip
 

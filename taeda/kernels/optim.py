@@ -143,6 +143,30 @@ def norm(f: Function, dtype: str, order: str) -> None:
         f.store(f.offset(partial, chunk.index * 8), tail.carry[0].reduce(combine))
 
 
+@kernel
+def join_norms(f: Function, order: str) -> None:
+    """The norm of all tensors from those of the chunks: ``ptr = [norm, partial]``, ``arg = [chunks]``.
+
+    The chunks are added in order, so that the number of threads does not matter; of the order of infinity the largest
+    is taken, or a NaN.
+    """
+    with f.loop(0, f.size(0), carry=[f.const(F64, 0)]) as L:
+        x, total = f.load(f.offset(f.data(1), L.index * 8), F64), L.carry[0]
+        stays = (x <= total) | (total != total)
+        L.carry = (f.select(stays, total, x) if order == "inf" else total + x,)
+    f.store(f.data(0), f.unary("sqrt", L.carry[0]) if order == "2" else L.carry[0])
+
+
+@kernel
+def give_number(f: Function) -> None:
+    """A float64 number, that in memory where there is one: ``ptr = [to, from or NULL]``, ``arg = [number]``."""
+    source = f.data(1)
+    with f.branch(f.address(source) == 0) as b:
+        f.store(f.data(0), f.size(0))
+        b.otherwise()
+        f.store(f.data(0), f.load(source, I64))
+
+
 def _lerp(f: Function, x: Value, y: Value, weight: Value) -> Value:
     """From the nearer end, as in ``lerp``."""
     away = y - x

@@ -317,3 +317,26 @@ def pack_b(f: Function, dtype: str) -> None:
                     f.call(pack_transposed, spare, f.offset(source, whole * t.bytes), b_n, depth - whole, columns)
                     f.call(copy, f.offset(to, whole * line), spare, f.i64(line), depth - whole, f.i64(width))
         T.carry = [at + f.select(many, f.i64(together), f.i64(1))]
+
+
+@kernel
+def split_complex(f: Function, dtype: str) -> None:
+    """``ptr = [parts, x]``, ``arg = [count]``: the real parts of ``count`` complex numbers, then the imaginary ones."""
+    t, count = TYPES[dtype], f.size(0)
+    with f.loop(0, count) as L:
+        for part in (0, 1):
+            x = f.load(f.offset(f.data(1), (L.index * 2 + part) * t.bytes), t)
+            f.store(f.offset(f.data(0), (count * part + L.index) * t.bytes), x)
+
+
+@kernel
+def join_complex(f: Function, dtype: str) -> None:
+    """``x + i y`` of complex ``x`` and ``y``: ``ptr = [sums, x and then y]``, ``arg = [count]``."""
+    t, count = TYPES[dtype], f.size(0)
+    with f.loop(0, count) as L:
+        at = L.index * (2 * t.bytes)
+        to, x = f.offset(f.data(0), at), f.offset(f.data(1), at)
+        y = f.offset(x, count * (2 * t.bytes))
+        (a, b), (c, d) = ((f.load(z, t), f.load(f.offset(z, t.bytes), t)) for z in (x, y))
+        f.store(to, a - d)
+        f.store(f.offset(to, t.bytes), b + c)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from .build import build, kernel
 from .fused import apply_steps, numbers_of
-from .ir import BOOL, F32, PTR, Function, Type, Value
+from .ir import BOOL, F32, PTR, TYPES, Function, Type, Value
 from .pointwise import part
 from .rows import (
     FRONT,
@@ -397,3 +397,10 @@ def rowwise(
         schedule.tiles(body, tiles)
     else:
         schedule.rows(body)
+
+
+@kernel
+def divide(f: Function, dtype: str) -> None:
+    """One number by another, in place: ``ptr = [number, divisor]``."""
+    t = TYPES[dtype]
+    f.store(f.data(0), f.load(f.data(0), t) / f.load(f.data(1), t))

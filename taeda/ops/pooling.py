@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 from .. import _core
@@ -68,7 +67,7 @@ def _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode):
     return size, kernel, stride, padding, dilation
 
 
-@functools.lru_cache(1024)
+@kept
 def _windows(name, shape, kernel, stride, padding, dilation, ceil_mode) -> tuple[int, ...]:
     """How many windows there are along each spatial dimension of ``shape``, which begins with the channels."""
     channels, *space = shape

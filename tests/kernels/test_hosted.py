@@ -26,8 +26,6 @@ def calls(name, rng):
         nbytes = int(rng.choice([4, 8, 12, 300]))
         chunk = nbytes if nbytes < 300 else 128
         return [0, 1], [nbytes, nbytes + 16, chunk, -(-nbytes // chunk)], (1, 12)
-    if name == "sum_nothing":
-        return [0, 1], [3, 2, 5, 4, int(rng.integers(2)), 700, 300, 40, 600, 280, 36, 4], (1, 17)
     if name == "transpose_groups":
         kernel, every = rng.integers(1, 4, 3), rng.integers(1, 3, 3)
         first = [int(rng.integers(k)) for k in kernel]
@@ -39,14 +37,6 @@ def calls(name, rng):
             [int(rng.choice([4, 8])), *sizes, m, c, *map(int, kernel), *first, *map(int, every), *count],
             (0, 2),
         )
-    if name in ("take_apart", "join_parts"):
-        return [0, 1], [37, int(rng.choice([8, 16]))], (1, 1)
-    if name == "join_norms":
-        return [0, 1], [int(rng.integers(100)), int(rng.integers(3))], (1, 1)
-    if name == "give_number":
-        return [0, 1], [7], (1, 1)
-    if name in ("divide_float", "divide_double"):
-        return [0, 1], [], (1, 1)
     if name == "transpose_piece":  # 2 x 3 matrices of 4 x 6 float32, outside of two that the kernel does itself
         kernel = [4, 6, 24, 16, 1, 0, 0, 0, 0, 0, 0]
         return [0, 1], [*kernel, copy.transpose(4), 1, 2, 3, 100, 200, 2, 400, 700], (1, 6)

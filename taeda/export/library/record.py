@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from taeda._core import Tensor, attention, contiguous_format, conv, gemm, indexing, moves, optim, reduce, replay, tensor
+from taeda._core import Tensor, attention, contiguous_format, conv, indexing, moves, replay, tensor
 from taeda._core.fusion import call
 from taeda._core.observing import observe
 from taeda.autograd.modes import no_grad
@@ -17,7 +17,7 @@ from taeda.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from .refusals import op_of_launch, op_of_refusal
 
-_MODULES = (tensor, conv, attention, gemm, moves, indexing, optim, reduce)
+_MODULES = (tensor, conv, attention, moves, indexing)
 #: By address: functions of the core that launches run, by name.
 _NAMES = {address: name for module in _MODULES for name, address in module.HOSTED.items()}
 
