@@ -134,7 +134,7 @@ class FunctionCtx(FunctionNode):
         if g is None:
             return None
         if not isinstance(g, Tensor):
-            raise TypeError(f"expected Variable or None (got {type(g).__name__}) as gradient {i} of {self.name()}")
+            raise RuntimeError(f"expected Variable or None (got {type(g).__name__}) as gradient {i} of {self.name()}")
         if meta is None:  # of a tensor of parts, which checks it
             return g
         if g.shape != meta[0]:

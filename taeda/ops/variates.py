@@ -22,10 +22,11 @@ from .indexing import where
 from .pointwise import abs
 from .powers import sqrt
 from .special import digamma
-from .table import composite, primitive
+from .table import composite, no_derivative, primitive
 from .views import broadcast_tensors
 
 _STEP = 1 / 12
+_FAR = 700.0  # exp of more is infinite, and derivatives of what it makes 0 are 0 * inf
 _TINY = {"float32": 1.1754943508222875e-38, "float64": 2.2250738585072014e-308}
 
 
@@ -67,9 +68,7 @@ def binomial(count, prob, generator=None):
     return drawn.to(count.dtype)
 
 
-binomial.vjp_all("count", "prob")(
-    lambda g, count_shape, prob_shape: (g.new_zeros(count_shape), g.new_zeros(prob_shape))
-)
+binomial.vjp(count=no_derivative("binomial", "count"), prob=no_derivative("binomial", "prob"))
 
 
 # ---- gamma and Dirichlet ---------------------------------------------------------------------------------------------
@@ -139,7 +138,7 @@ def _standard_gamma_grad(input, output):
     length = 1 / (abs(a - x) + minimum(a, sqrt(a)))
     total = 0
     for node, weight in _nodes():
-        v = side * (length * node)
+        v = (side * (length * node)).clamp(max=_FAR)
         total = total + (gap + v) * exp(a * v - x * expm1(v)) * weight
     return (side * x * length * total).to(input.dtype)
 

@@ -38,6 +38,26 @@ def test_streams(dtype, tolerance):
     same_state()
 
 
+def test_second_derivatives_of_gamma():
+    """Along a sample, whose derivative is a function of the shape and of the sample."""
+    a = taeda.tensor([0.05, 0.3, 1.0, 1.0, 2.5, 30.0], dtype=taeda.float64, requires_grad=True)
+    taeda.manual_seed(3)
+    x = taeda._standard_gamma(a)
+    (slope,) = taeda.autograd.grad(x.sum(), a, create_graph=True)
+    (second,) = taeda.autograd.grad(slope.sum(), a)
+    a, x, slope, h = a.detach(), x.detach(), slope.detach(), 1e-5 * a.detach()
+    ahead, behind = (taeda._standard_gamma_grad(a + s * h, x + s * h * slope) for s in (1, -1))
+    taeda.testing.assert_close(second, (ahead - behind) / (2 * h), rtol=1e-4, atol=1e-6)
+
+
+def test_what_has_no_derivative():
+    x = taeda.full((3,), 0.5, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="'binomial: prob' is not implemented"):
+        taeda.binomial(taeda.ones(3), x).sum().backward()
+    with pytest.raises(NotImplementedError, match="'binomial: count' is not implemented"):
+        taeda.binomial(x, taeda.ones(3)).sum().backward()
+
+
 def test_derivatives_agree_with_pytorch():
     a = shapes(torch.float64)[4:]
     x = torch._standard_gamma(a)
