@@ -14,7 +14,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from taeda._core.devices cimport (
     CPU_NUMBER, FROM_HOST, FROM_TABLE, MOST_DEVICES, TO_HOST, WITHIN, Behind, Device, Way, behind, count_streams,
-    devices, kernel_t,
+    devices, end_call, kernel_t,
 )
 
 from taeda._core import OutOfMemoryError
@@ -275,19 +275,27 @@ cdef class Captured:
     cdef set words                     # the addresses that its work was given, and some numbers
     cdef public object update          # what fills in the next table
     cdef readonly list held            # the blocks that it reads and others allocated
+    cdef readonly GraphReports reports
 
     def __cinit__(self, int index, int64_t owner):
         self.index, self.owner, self.before = index, owner, current_owners[index]
-        self.tables, self.words, self.held = [], set(), []
+        self.tables, self.words, self.held, self.reports = [], set(), [], GraphReports(index)
+
+    cdef void* memory(self, int64_t nbytes) except NULL:
+        """Memory that the graph has for itself."""
+        current_owners[self.index] = 0
+        try:
+            return memory_of(self.index).allocate(nbytes, NULL)
+        finally:
+            current_owners[self.index] = self.owner
+
+    def own(self):
+        """The addresses of that memory."""
+        return [address for address, _, _ in self.tables] + self.reports.words
 
     cdef void* table(self, const void* source, int64_t nbytes) except NULL:
         """Memory of the graph for a table."""
-        cdef void* made
-        current_owners[self.index] = 0
-        try:
-            made = memory_of(self.index).allocate(nbytes, NULL)
-        finally:
-            current_owners[self.index] = self.owner
+        cdef void* made = self.memory(nbytes)
         content = bytearray((<const char*>source)[:nbytes])
         self.tables.append((<uintptr_t>made, content, self.update))
         self.words.update(memoryview(content)[:nbytes // 8 * 8].cast("Q"))
@@ -715,10 +723,10 @@ cdef class Memory:
             if b.pool.owner != c.owner:
                 ends[b.address] = b.address + <uint64_t>b.size
         starts = sorted(ends)
-        tables = {address for address, _, _ in c.tables}
+        own = set(c.own())
         for word in c.words:
             k = bisect.bisect_right(starts, word) - 1
-            if k >= 0 and word < ends[starts[k]] and starts[k] not in tables:
+            if k >= 0 and word < ends[starts[k]] and starts[k] not in own:
                 c.held.append(starts[k])
         c.held[:] = set(c.held)
         for address in c.held:
@@ -1125,6 +1133,7 @@ cdef int launch_hosted(int number, kernel_t fn, char** ptr, int nptr, const int6
 
 cdef enum:
     REPORTS = 1024             # launches; when so many were not looked at, they are waited for
+    GRAPH_REPORTS = 64         # launches whose words a graph has in one block of memory
 
 cdef class Reports:
     """The reports of one device: a ring of words, and what is remembered of each launch that was given some."""
@@ -1133,13 +1142,13 @@ cdef class Reports:
     cdef uint64_t words                # address of the ring
     cdef uint64_t[REPORTS][2] copy     # what is read back
     cdef int64_t made, looked          # launches that were given words, and those that are known to be good
-    cdef list launches                 # (error, op, file, line, stream)
+    cdef list launches                 # (error, op, file, line, stream); of a graph its reports in place of the error
 
     def __cinit__(self, int index):
         self.index, self.launches = index, [None] * REPORTS
 
-    cdef char* give(self, object error) except NULL:
-        """Words for a launch on the current stream."""
+    cdef int64_t remember(self, tuple launch) except -1:
+        """The words in the ring for a launch on the current stream."""
         cdef int64_t at
         cdef int result
         if not self.words:
@@ -1154,13 +1163,33 @@ cdef class Reports:
             except (RuntimeError, IndexError) as earlier:  # of other calls: this one goes on, and raises it at its end
                 fail(earlier)
         at = self.made % REPORTS
-        self.launches[at] = (error, running_op(), *place_of_user(), <uintptr_t>current_streams[self.index])
+        self.launches[at] = (*launch, <uintptr_t>current_streams[self.index])
         self.made += 1
+        return at
+
+    cdef char* give(self, object error) except NULL:
+        """Words for a launch on the current stream."""
+        cdef int64_t at = self.remember((error, running_op(), *place_of_user()))
         return <char*>(self.words + <uint64_t>at * 16)
+
+    cdef int note_graph(self, GraphReports graph) except -1:
+        """A graph was launched on the current stream, whose launches have words."""
+        cdef tuple last = self.launches[(self.made - 1) % REPORTS] if self.made != self.looked else None
+        if last is None or last[0] is not graph or last[4] != <uintptr_t>current_streams[self.index]:
+            self.remember((graph, None, None, 0))
+        return 0
+
+    cdef set graphs(self):
+        """The reports of graphs that were launched and not looked at since."""
+        cdef int64_t i
+        launches = [self.launches[i % REPORTS] for i in range(self.looked, self.made)]
+        return {part for launch in launches if isinstance(launch[0], GraphReports) for part in launch[0].parts()}
 
     cdef int clear(self) except -1:
         """All words are zeros, for whatever is launched from now on."""
         cdef int result = driver.fill(self.words, 0, sizeof(self.copy), NULL)
+        for graph in self.graphs():
+            (<GraphReports>graph).clear(NULL)
         if not result:
             result = driver.wait_stream(NULL)
         if result:
@@ -1176,6 +1205,8 @@ cdef class Reports:
             result = driver.to_host(&self.copy[0], self.words, <size_t>(n - first) * 16, stream)
         if result:
             raise ERROR(result, "cuMemcpy")
+        for graph in self.graphs():
+            (<GraphReports>graph).read(stream)
         return 0
 
     cdef object look(self, uintptr_t stream, bint all_ended):
@@ -1184,18 +1215,22 @@ cdef class Reports:
         cdef uint64_t* found
         cdef bint ended = True
         for i in range(self.looked, self.made):
-            found = self.copy[i % REPORTS]
-            if found[0] or found[1]:
-                return self.error_of(i, <int64_t>found[0])
-            ended = ended and (all_ended or self.launches[i % REPORTS][4] == stream)
+            launch, found = self.launches[i % REPORTS], self.copy[i % REPORTS]
+            if isinstance(launch[0], GraphReports):
+                failed = next(filter(None, [(<GraphReports>part).failed() for part in launch[0].parts()]), None)
+            else:
+                failed = (launch, <int64_t>found[0]) if found[0] or found[1] else None
+            if failed is not None:
+                return self.error_of(failed[0], failed[1])
+            ended = ended and (all_ended or launch[4] == stream)
             if ended:
                 self.looked = i + 1
                 self.launches[i % REPORTS] = None
         return None
 
-    cdef object error_of(self, int64_t i, int64_t value):
+    cdef object error_of(self, tuple launch, int64_t value):
         """The error of a launch. The device goes on as if none had failed."""
-        (kind, text), op, file, line, _ = self.launches[i % REPORTS]
+        (kind, text), op, file, line = launch[:4]
         driver.wait_all()
         self.clear()
         self.looked = self.made
@@ -1219,6 +1254,61 @@ cdef class Reports:
         return 0
 
 
+cdef class GraphReports:
+    """The reports of a graph, which has words of its own: each of its launches uses them again."""
+
+    cdef int index
+    cdef readonly list words           # addresses, of words for GRAPH_REPORTS launches each
+    cdef list copies                   # what is read back of each
+    cdef list launches                 # (error, op, file, line)
+    cdef readonly list inner           # the reports of graphs that are launched in this one
+
+    def __cinit__(self, int index):
+        self.index, self.words, self.copies, self.launches, self.inner = index, [], [], [], []
+
+    def parts(self):
+        """These, and those of graphs that are launched in this one."""
+        return [self, *self.inner]
+
+    cdef char* give(self, Captured graph, object error) except NULL:
+        """Words for a launch that is captured."""
+        cdef int64_t at = len(self.launches) % GRAPH_REPORTS
+        cdef uintptr_t words
+        if at == 0:
+            self.words.append(<uintptr_t>graph.memory(GRAPH_REPORTS * 16))
+            self.copies.append(bytearray(GRAPH_REPORTS * 16))
+        self.launches.append((error, running_op(), *place_of_user()))
+        words = self.words[len(self.words) - 1]
+        return <char*>(words + <uintptr_t>at * 16)
+
+    cdef int clear(self, void* stream) except -1:
+        """All words are zeros, behind the work of a stream."""
+        cdef int result
+        for address in self.words:
+            result = driver.fill(<uint64_t>address, 0, GRAPH_REPORTS * 16, stream)
+            if result:
+                raise ERROR(result, "cuMemset")
+        return 0
+
+    cdef int read(self, void* stream) except -1:
+        """Enqueue the copy of what is there, behind the work of a stream."""
+        cdef int result
+        for address, copy in zip(self.words, self.copies):
+            result = driver.to_host(<char*>copy, <uint64_t>address, GRAPH_REPORTS * 16, stream)
+            if result:
+                raise ERROR(result, "cuMemcpy")
+        return 0
+
+    cdef object failed(self):
+        """The first launch that has found something, and its first word."""
+        for copy, first in zip(self.copies, range(0, len(self.launches), GRAPH_REPORTS)):
+            if any(copy):
+                found = memoryview(copy).cast("q")
+                at = next(i for i in range(GRAPH_REPORTS) if found[2 * i] or found[2 * i + 1])
+                return self.launches[first + at], found[2 * at]
+        return None
+
+
 cdef list reports = []
 
 
@@ -1234,10 +1324,11 @@ cdef tuple place_of_user():
 
 
 cdef char* report_row(int number, PyObject* error) noexcept:
+    cdef Captured captured
     try:
         if capturing:
-            raise RuntimeError("an op that checks its indices cannot be captured into a CUDA graph: what it finds is "
-                               "read once")
+            captured = <Captured>captures[threading.get_ident()]
+            return captured.reports.give(captured, <object>error)
         return (<Reports>reports[number - FIRST]).give(<object>error)
     except BaseException as failed:
         fail(failed)
@@ -1277,6 +1368,34 @@ def wait_for_device(int index):
     result = driver.wait_all()
     if result:
         raise ERROR(result, "cuCtxSynchronize")
+
+
+def note_launch(Captured captured):
+    """A graph was launched on the current stream: with the next wait it is looked at what its launches have found."""
+    cdef int index = captured.index
+    if capturing:
+        (<Captured>captures[threading.get_ident()]).reports.inner.extend(captured.reports.parts())
+        return
+    if any([part.words for part in captured.reports.parts()]):
+        (<Reports>reports[index]).note_graph(captured.reports)
+        end_call()
+    if BLOCKING:
+        wait(index, current_streams[index])
+
+
+def clear_reports(Captured captured):
+    """The launches of a graph have found nothing, from the current stream's work on."""
+    captured.reports.clear(current_streams[captured.index])
+
+
+def end_reports(Captured captured):
+    """A graph is gone, whose work has ended; gives the memory that it had for itself."""
+    own = captured.own()
+    if captured.reports in (<Reports>reports[captured.index]).graphs():
+        captured.reports.read(NULL)
+        driver.wait_stream(NULL)
+    captured.reports.words.clear()
+    return own
 
 
 def look(int index):
