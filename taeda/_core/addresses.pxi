@@ -8,7 +8,12 @@
 # copies.
 
 cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) except? NULL nogil:
-    """`address_of`, where it must look closer; with ``conjugates`` `stored_at`, with ``reading`` for reading only."""
+    """`address_of`, where it must look closer; with ``conjugates`` `stored_at`, with ``reading`` for reading only.
+
+    A launch in this thread's place, a device, is given the address of ``t`` there.
+    """
+    if t.device_type and t.device_type == here():
+        return t.raw
     if t.device_type or t.holds == NOTHING or t.holds == CONJUGATES and not conjugates:
         return refuse_address(t)
     if t.storage.waits:
@@ -21,9 +26,7 @@ cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) 
 
 
 cdef char* refuse_address(Tensor t) except NULL with gil:
-    """The address that a launch in this thread's place, a device, is given of ``t`` there; else an error."""
-    if t.device_type and t.device_type == here():
-        return t.raw
+    """The error where ``t`` has no address for this."""
     if t.device_type:
         refuse_elements(t)
     if t.holds == CONJUGATES:

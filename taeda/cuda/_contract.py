@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import importlib
-import math
 import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from .._core.devices import Contract, device_count, register_device, set_accelerator
 from .._core.random import draw_there
-from ..kernels.copy import TRANSPOSE_ARGS, copy_item
+from ..kernels.copy import copy_item
 from ..kernels.hosted import hosted
 from ..kernels.ir import Function
 from ..kernels.target import Target
@@ -55,7 +52,7 @@ def add_kernel(f: Function, again: Any = None) -> int:
     kernel = _Text(f)
     with _lock:
         address, row = _native.add_kernel(
-            _compile.calls_another(kernel.text), kernel.threads, kernel.elements, kernel.lines
+            _compile.calls_another(kernel.text), kernel.threads, kernel.elements, kernel.transposes, kernel.lines
         )
         assert row == len(_rows)
         _rows.append(kernel)
@@ -65,21 +62,24 @@ def add_kernel(f: Function, again: Any = None) -> int:
 _modules: dict[tuple, int] = {}  # functions of the driver, by the context and the name
 
 
-def entry(row: int, pointers: int, words: int, inner: int, form: tuple | None, schedule: Any = None) -> int:
+def entry(row: int, pointers: int, words: int, inner: int, schedule: str, form: tuple) -> int:
     """The driver's function for launches of the kernel of that row, in this thread's context.
 
     ``form`` is that of a launch over elements: dimensions, numbers of the kernel, elements of a thread, whether offsets
-    have 32 bits.
+    have 32 bits. Of a transposed copy the first counts, the dimensions outside of the matrix.
     """
     kernel, other = _rows[row], _rows[inner] if inner >= 0 else None
-    if form is not None:
-        schedule = ("elements", *form, *((kernel.elements, kernel.outs) if form[2] > 1 else ((), 0)))
+    if schedule == "transpose":
+        return _loaded("transpose", "", "", pointers, words, (schedule, kernel.transposes[0], form[0]))
     shared = [one.label for one in (kernel, other) if one is not None and one.threads > 1]
-    if shared and (other is not None or schedule is not None):
+    if shared and (other is not None or schedule != "units"):
         raise _compile.NoKernelError(f"{shared[0]}: a warp runs it, and it is a part of another kernel")
-    if shared:
-        schedule = ("rows",)
-    return _loaded(kernel.label, kernel.text, other.text if other else "", pointers, words, schedule)
+    full: tuple | None = None
+    if schedule == "elements":
+        full = (schedule, *form, *((kernel.elements, kernel.outs) if form[2] > 1 else ((), 0)))
+    elif shared or schedule != "units":
+        full = ("rows",) if shared else (schedule,)
+    return _loaded(kernel.label, kernel.text, other.text if other else "", pointers, words, full)
 
 
 def _loaded(label: str, text: str, inner: str, pointers: int, words: int, schedule: Any) -> int:
@@ -93,106 +93,33 @@ def _loaded(label: str, text: str, inner: str, pointers: int, words: int, schedu
 
 # ---- launches of functions of the core -------------------------------------------------------------------------------
 
-_entries: dict[tuple, int] = {}
 
-
-def _entry_for(index: int, kernel: int, pointers: int, values: tuple, schedule: tuple) -> int:
-    """The entry of a kernel for a launch with those pointers and numbers."""
-    row = _native.row_of(kernel)
-    if row < 0:
-        raise RuntimeError(f"device cuda:{index} was given a kernel of another device")
-    inner = max(map(_native.row_of, values), default=-1) if _native.calls(row) else -1
-    key = (index, row, inner, pointers, len(values), schedule)
-    if key not in _entries:
-        _native.enter_context(index)
-        _entries[key] = entry(row, pointers, len(values), inner, None, schedule)
-    return _entries[key]
-
-
-@functools.cache
-def _item_kernel(index: int, item: int) -> int:
-    """The kernel of a device that copies one item of so many bytes."""
+def item_kernel(item: int) -> int:
+    """A kernel that copies one item of so many bytes."""
     f = Function("copy_item", vector_bytes=_compile.BASE.vector_bytes)
     copy_item(f, f.data(0), f.data(1), item)
     return add_kernel(f)
 
 
-def _run_transposed(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
-    """``transpose_piece``: a transposed copy by tiles. A few rows or columns side by side go item by item, in the order
-    of the result."""
-    g = dict(zip(TRANSPOSE_ARGS, numbers, strict=False))
-    kernel, units, ndims, *dims = numbers[len(TRANSPOSE_ARGS) :]
-    item, unit_rows, unit_columns = _rows[_native.row_of(kernel)].transposes
-    rows, columns, few = g["rows"], g["columns"], g["few"]
-    each = -(-rows // unit_rows) * (-(-columns // unit_columns) if unit_columns else 1)  # units of a matrix
-    outer: list[tuple] = [(g["b1"], g["dst_b1"], g["src_b1"]), (units // each // g["b1"], g["dst_b0"], g["src_b0"])]
-    outer += [tuple(dims[3 * d : 3 * d + 3]) for d in reversed(range(ndims))]
-    outer = [d for d in outer if d[0] > 1]
-    if few:
-        row = g["src_row"] if few > 0 else g["dst_row"]  # of the side that has a few rows
-        side = [(2, 2 * item, g["far"]), (2, item, row)] if abs(few) == 4 else [(abs(few), item, row)]
-        inner = [(rows, g["dst_row"], item), *side]  # columns are the last dimension of the result
-        if few < 0:
-            inner = [*((n, apart, near) for n, near, apart in side), (columns, item, g["src_row"])]
-        sizes, to, source = zip(*reversed(outer), *inner, strict=True)
-        numbers = (_item_kernel(index, item), 2, len(sizes), 0, *sizes, *to, *source)
-        _native.run_elements(index, pointers, numbers)
-        return
-    per_column, per_row = (-(-n // _compile.SIDE) for n in (rows, columns))
-    values = (
-        *pointers, rows, columns, g["dst_row"], g["src_row"], per_row, per_row * per_column, *chain(*outer)
-    )  # fmt: skip
-    key = (index, "transpose", item, len(outer))
-    if key not in _entries:
-        _native.enter_context(index)
-        _entries[key] = _loaded("transpose", "", "", 2, len(values), ("transpose", item, len(outer)))
-    blocks = per_row * per_column * math.prod(d[0] for d in outer)
-    _native.launch_entry(index, _entries[key], values, 0, blocks * _compile.THREADS)
-
-
-def _run_in_slots(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
-    """``in_slot``: here each thread has memory of its own, for as many threads as that may take."""
-    kernel, given = pointers[0], pointers[2:]
-    _, size, count = numbers[:3]
-    values = given + numbers[3:]
-    function = _entry_for(index, kernel, count, values, ("slots",))
-    at_once = max(min(total, (1 << 28) // max(size, 1)), 1)
-    stream = _native.get_stream(index)
-    memory = _native.take_memory(index, at_once * size, stream)
-    _native.clear(index, memory, at_once * size)  # as the stack of a thread: see _compile.py
-    try:
-        for first in range(0, total, at_once):
-            _native.launch_entry(index, function, values, first, min(first + at_once, total), memory, size)
-    finally:
-        _native.release_memory(index, memory)
-
-
-def _copy(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
-    _native.copy_within(index, pointers[0], pointers[1], total)
-
-
-def _clear(index: int, pointers: tuple, numbers: tuple, total: int) -> None:
-    _native.clear(index, pointers[0], total)
-
-
-_SCHEDULES: dict[str, Callable] = {
-    "transpose_piece": _run_transposed,
-    "in_slot": _run_in_slots,
-    "copy_piece": _copy,
-    "zero_piece": _clear,
-    "zero_lines": _clear,
+#: Functions of the core that no kernel runs.
+_WAYS = {
+    "transpose_piece": _native.TRANSPOSES,
+    "in_slot": _native.SLOTS,
+    "copy_piece": _native.COPIES,
+    "zero_piece": _native.CLEARS,
+    "zero_lines": _native.CLEARS,
 }
 
 
-def hosted_launch(number: int, address: int) -> Any:
-    """What runs launches of a function of the core on a device: a kernel, or a function."""
+def hosted_launch(number: int, address: int) -> int:
+    """What runs launches of a function of the core on a device: a kernel, or one of :data:`_WAYS`."""
     name = _HOSTED.get(address)
     if name is None:
         raise NotImplementedError(
             f"device cuda:{number - _native.first_number()} was given a function of the processor at {address:#x}, for "
             "which there is no kernel"
         )
-    return _SCHEDULES.get(name) or add_kernel(hosted(name))
+    return _WAYS.get(name) or add_kernel(hosted(name))
 
 
 # ---- the devices -----------------------------------------------------------------------------------------------------
@@ -346,7 +273,7 @@ def find() -> str | None:
         _why = str(error)
         return _why
     elements = next(address for address, name in _HOSTED.items() if name == "run_piece")
-    _native.set_hooks(_driver.error_of, entry, hosted_launch, HOOKS["explain"], _join, elements)
+    _native.set_hooks(_driver.error_of, entry, hosted_launch, item_kernel, HOOKS["explain"], _join, elements)
     contexts = [get(POINTER, "cuDevicePrimaryCtxRetain", device.handle) for device in made]
     number = register_device("cuda", made.__getitem__, len(made))
     _native.take_devices(number, contexts, os.environ.get("TAEDA_CUDA_BLOCKING") == "1")

@@ -14,8 +14,10 @@ from libc.string cimport memcmp, memcpy, memset
 
 from taeda._core.devices cimport (
     CPU_NUMBER, FROM_HOST, FROM_TABLE, MOST_DEVICES, TO_HOST, WITHIN, Behind, Device, Way, behind, count_streams,
-    devices, kernel_t,
+    devices, end_call, kernel_t,
 )
+
+from taeda._core.tensor cimport MAXDIM
 
 from taeda._core import OutOfMemoryError
 from taeda._core.tensor import running_op
@@ -109,8 +111,9 @@ def fill_table(*addresses):
 
 
 cdef object ERROR = None      # error(result, what): the exception for a result of the driver
-cdef object BUILD = None      # build(kernel, pointers, words, inner, slots): the entry of a kernel, an address
-cdef object HOSTED = None     # hosted(number, address): what a launch of a function of the core does instead
+cdef object BUILD = None      # build(kernel, pointers, words, inner, form): the entry of a kernel, an address
+cdef object HOSTED = None     # hosted(number, address): the kernel of a function of the core, or a Way of launching
+cdef object ITEM = None       # item(nbytes): the kernel that copies one item, an address
 cdef object EXPLAIN = None    # explain(memory, bytes): the message where there is no more
 cdef kernel_t ELEMENTS = NULL  # `run_piece` of the core
 cdef int FIRST = 0            # the number of device 0
@@ -118,11 +121,12 @@ cdef void* contexts[MOST_DEVICES]   # by index
 cdef bint forked = False      # this process was forked from one that used a device
 
 
-def set_hooks(error, build, hosted, explain, join, uintptr_t elements):
+def set_hooks(error, build, hosted, item, explain, join, uintptr_t elements):
     """Set what this module calls for what is rare: errors, a kernel's first launch, launches of the core's functions, a
     lack of memory. ``elements`` is the address of the core's function that runs pointwise kernels."""
-    global ERROR, BUILD, HOSTED, EXPLAIN, JOIN, ELEMENTS
-    ERROR, BUILD, HOSTED, EXPLAIN, JOIN, ELEMENTS = error, build, hosted, explain, join, <kernel_t><void*>elements
+    global ERROR, BUILD, HOSTED, ITEM, EXPLAIN, JOIN, ELEMENTS
+    ERROR, BUILD, HOSTED, ITEM, EXPLAIN, JOIN = error, build, hosted, item, explain, join
+    ELEMENTS = <kernel_t><void*>elements
 
 
 def after_fork():
@@ -275,19 +279,27 @@ cdef class Captured:
     cdef set words                     # the addresses that its work was given, and some numbers
     cdef public object update          # what fills in the next table
     cdef readonly list held            # the blocks that it reads and others allocated
+    cdef readonly GraphReports reports
 
     def __cinit__(self, int index, int64_t owner):
         self.index, self.owner, self.before = index, owner, current_owners[index]
-        self.tables, self.words, self.held = [], set(), []
+        self.tables, self.words, self.held, self.reports = [], set(), [], GraphReports(index)
+
+    cdef void* memory(self, int64_t nbytes) except NULL:
+        """Memory that the graph has for itself."""
+        current_owners[self.index] = 0
+        try:
+            return memory_of(self.index).allocate(nbytes, NULL)
+        finally:
+            current_owners[self.index] = self.owner
+
+    def own(self):
+        """The addresses of that memory."""
+        return [address for address, _, _ in self.tables] + self.reports.words
 
     cdef void* table(self, const void* source, int64_t nbytes) except NULL:
         """Memory of the graph for a table."""
-        cdef void* made
-        current_owners[self.index] = 0
-        try:
-            made = memory_of(self.index).allocate(nbytes, NULL)
-        finally:
-            current_owners[self.index] = self.owner
+        cdef void* made = self.memory(nbytes)
         content = bytearray((<const char*>source)[:nbytes])
         self.tables.append((<uintptr_t>made, content, self.update))
         self.words.update(memoryview(content)[:nbytes // 8 * 8].cast("Q"))
@@ -715,10 +727,10 @@ cdef class Memory:
             if b.pool.owner != c.owner:
                 ends[b.address] = b.address + <uint64_t>b.size
         starts = sorted(ends)
-        tables = {address for address, _, _ in c.tables}
+        own = set(c.own())
         for word in c.words:
             k = bisect.bisect_right(starts, word) - 1
-            if k >= 0 and word < ends[starts[k]] and starts[k] not in tables:
+            if k >= 0 and word < ends[starts[k]] and starts[k] not in own:
                 c.held.append(starts[k])
         c.held[:] = set(c.held)
         for address in c.held:
@@ -884,9 +896,18 @@ cdef enum:
     TOGETHER_FROM = 1 << 14    # elements from which a thread has several; below, a GPU has a thread for each
     MOST_LINES = 4000          # of a kernel's text, all elements of a thread together: what LLVM compiles in a second
     NEAR = 0x7FFFFFFF          # the largest offset that has 32 bits
+    SIDE = 32                  # of a tile of a transposed copy; _compile.py
+    MOST_SLOTS = 1 << 28       # bytes
 
-cdef struct Form:              # of a launch of a pointwise kernel, which its entry is made for; zeros: of another one
-    int dims, numbers          # dimensions, and numbers of the kernel
+cdef enum Schedule:
+    IN_UNITS, IN_ELEMENTS, IN_TILES, IN_SLOTS
+
+SCHEDULES = ("units", "elements", "transpose", "slots")   # their names in _compile.py
+
+cdef struct Form:              # of a launch, which the entry of its kernel is made for; zeros: of units
+    Schedule schedule
+    int dims                   # of elements; of a transposed copy those outside of the matrix
+    int numbers                # of a pointwise kernel
     int together               # elements of a thread
     int narrow                 # offsets have 32 bits
 
@@ -903,17 +924,20 @@ cdef struct Kernel:
     int64_t threads            # that do one unit of its range together
     int64_t items[MOST_OPERANDS]   # of a pointwise kernel: bytes of an element of each dense operand, 0 for others
     int together               # how many elements a thread may have
+    int64_t item               # of a kernel of transposed copies: bytes of an item
+    int64_t unit_rows, unit_columns   # of its units; 0: all columns
 
 cdef Kernel table[MOST_KERNELS]
 cdef int64_t nkernels = 0
 cdef dict hosted_kernels = {}  # by (number, address): what launches of the core's functions run
 
 
-def add_kernel(bint calls, int64_t threads, elements, int64_t lines):
+def add_kernel(bint calls, int64_t threads, elements, transposes, int64_t lines):
     """A new kernel of so many lines: its address and its row.
 
     ``threads`` do each of its units. ``elements`` are the operands of a pointwise kernel: bytes of an element, of a
-    part of it, layout.
+    part of it, layout. ``transposes`` are, of a kernel of transposed copies, bytes of an item, rows and columns of a
+    unit.
     """
     global nkernels
     cdef int i
@@ -924,6 +948,7 @@ def add_kernel(bint calls, int64_t threads, elements, int64_t lines):
     if len(elements) > MOST_OPERANDS:
         raise RuntimeError(f"a kernel has {len(elements)} operands, and at most {MOST_OPERANDS} may be")
     k.calls, k.threads, k.together = calls, threads, 1
+    k.item, k.unit_rows, k.unit_columns = transposes or (0, 0, 0)
     for i, (item, _, layout) in enumerate(elements):
         k.items[i] = item if layout == "c" else 0
         widest = max(widest, k.items[i])
@@ -932,16 +957,6 @@ def add_kernel(bint calls, int64_t threads, elements, int64_t lines):
             k.together *= 2
     nkernels += 1
     return <uintptr_t>&table[nkernels - 1], nkernels - 1
-
-
-def row_of(address):
-    """The row of the kernel at ``address``; -1: it is none."""
-    return row_at(<void*><uintptr_t>(address & 0xFFFFFFFFFFFFFFFF))
-
-
-def calls(int64_t row):
-    """Whether the kernel of a row calls another one."""
-    return table[row].calls
 
 
 cdef inline int64_t row_at(const void* address) noexcept:
@@ -965,8 +980,8 @@ cdef void* entry_of(Kernel* k, int nptr, char** ptr, int narg, const int64_t* ar
         if e.pointers == nptr and e.words == words and e.inner == inner and not memcmp(&e.form, &form, sizeof(Form)):
             return e.function
         e = e.next
-    function = BUILD(row_at(k), nptr, words, row_at(inner),
-                     (form.dims, form.numbers, form.together, bool(form.narrow)) if form.dims else None)
+    function = BUILD(row_at(k), nptr, words, row_at(inner), SCHEDULES[form.schedule],
+                     (form.dims, form.numbers, form.together, bool(form.narrow)))
     e = <Entry*>calloc(1, sizeof(Entry))
     if e == NULL:
         raise MemoryError
@@ -1002,11 +1017,9 @@ cdef int start(int index, void* function, const void* words, int64_t first, int6
     return 0
 
 
-cdef int enqueue(int index, Kernel* k, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, Form form,
-                 int64_t whole) except -1:
-    """Launch a kernel. Of elements, ``whole`` threads have several: the entry reads that in the place of the first
-    number."""
-    cdef uint64_t words[MOST_WORDS]
+cdef void* prepare(int index, Kernel* k, uint64_t* words, char** ptr, int nptr, const int64_t* arg, int narg,
+                   Form form) except NULL:
+    """The entry of a kernel for a launch, and the words that it takes."""
     cdef void* function
     if nptr + narg > MOST_WORDS - ROUND_WORDS:
         raise RuntimeError(f"a launch with {nptr} pointers and {narg} numbers is too large for the driver")
@@ -1015,10 +1028,15 @@ cdef int enqueue(int index, Kernel* k, char** ptr, int nptr, const int64_t* arg,
     memcpy(words, ptr, nptr * sizeof(char*))
     memcpy(words + nptr, arg, narg * sizeof(int64_t))
     memset(words + nptr + narg, 0, ROUND_WORDS * 8)
-    if form.dims:
-        words[nptr] = <uint64_t>whole
     if capturing:
         note_words(index, words, nptr + narg)
+    return function
+
+
+cdef int enqueue(int index, Kernel* k, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total) except -1:
+    """Launch a kernel over units."""
+    cdef uint64_t words[MOST_WORDS]
+    cdef void* function = prepare(index, k, words, ptr, nptr, arg, narg, PLAIN)
     return start(index, function, words, 0, total, k.threads, 0, 0)
 
 
@@ -1053,6 +1071,8 @@ cdef int launch_elements(int index, char** ptr, int nptr, const int64_t* arg, in
     cdef const int64_t* sizes = arg + 4
     cdef const int64_t* strides = sizes + nd
     cdef int64_t total = 1, furthest, reach, step, whole
+    cdef uint64_t words[MOST_WORDS]
+    cdef void* function
     cdef Form form
     if row_at(k) < 0:
         raise RuntimeError(f"device cuda:{index} was given a kernel of another device")
@@ -1067,55 +1087,132 @@ cdef int launch_elements(int index, char** ptr, int nptr, const int64_t* arg, in
             reach += (sizes[d] - 1) * step
             furthest = max(furthest, step)
         furthest = max(furthest, reach)
-    form.dims, form.numbers, form.narrow, form.together = nd, <int>arg[3], furthest <= NEAR, 1
+    form.schedule, form.dims, form.numbers, form.narrow, form.together = IN_ELEMENTS, nd, <int>arg[3], furthest <= NEAR, 1
     if total >= TOGETHER_FROM:
         form.together = k.together
         while form.together > 1 and not fit_together(k, form.together, ptr, nptr, sizes, strides, nd):
             form.together //= 2
     whole = total // form.together
-    return enqueue(index, k, ptr, nptr, arg, narg, whole + total % form.together, form, whole)
+    function = prepare(index, k, words, ptr, nptr, arg, narg, form)
+    words[nptr] = <uint64_t>whole  # so many threads have several elements; in the place of the first number
+    return start(index, function, words, 0, whole + total % form.together, k.threads, 0, 0)
 
 
-def run_elements(int index, tuple pointers, tuple numbers):
-    """:func:`launch_elements` for callers in Python."""
-    cdef char* ptr[MOST_OPERANDS]
-    cdef int64_t arg[MOST_WORDS]
-    cdef int i
-    if len(pointers) > MOST_OPERANDS or len(numbers) > MOST_WORDS:
-        raise RuntimeError(f"a launch with {len(pointers)} pointers and {len(numbers)} numbers is too large")
-    for i in range(len(pointers)):
-        ptr[i] = <char*><uintptr_t>pointers[i]
-    for i in range(len(numbers)):
-        arg[i] = numbers[i]
-    launch_elements(index, ptr, len(pointers), arg, len(numbers))
+cdef Kernel* item_kernels[MOST_DEVICES][17]    # by the device and the bytes of an item
 
 
-def launch_entry(int index, uintptr_t function, tuple values, int64_t first, int64_t total, uint64_t slots=0,
-                 int64_t size=0):
-    """Launch an entry with pointers and numbers; ``slots`` is memory, ``size`` bytes of it for each thread."""
+cdef inline int put_dim(int64_t* dims, int n, int64_t size, int64_t to, int64_t source) noexcept:
+    """Dimension ``n``: its size and its strides; gives how many there are then. One of one element is none."""
+    if size <= 1:
+        return n
+    dims[3 * n], dims[3 * n + 1], dims[3 * n + 2] = size, to, source
+    return n + 1
+
+
+cdef int launch_transposed(int index, char** ptr, const int64_t* arg) except -1:
+    """``transpose_piece``: a transposed copy by tiles. A few rows or columns side by side go item by item, in the order
+    of the result.
+
+    Numbers: ``TRANSPOSE_ARGS`` of ``kernels/copy.py``; kernel, its units, dimensions outside of it, of each its size and
+    its strides.
+    """
+    cdef int64_t rows = arg[0], columns = arg[1], dst_row = arg[2], src_row = arg[3], b1 = arg[4], far = arg[9]
+    cdef int64_t few = arg[10], units = arg[12], each, per_row, blocks, count, near
+    cdef const int64_t* outer = arg + 14
+    cdef Kernel* k = <Kernel*>arg[11]
+    cdef int64_t dims[3 * (MAXDIM + 3)]        # innermost first
+    cdef int64_t numbers[6 + 3 * (MAXDIM + 3)]
     cdef uint64_t words[MOST_WORDS]
-    cdef int i
-    if len(values) > MOST_WORDS:
-        raise RuntimeError(f"a launch with {len(values)} pointers and numbers is too large for the driver")
-    memset(words, 0, sizeof(words))
-    for i in range(len(values)):
-        words[i] = <uint64_t>(values[i] & 0xFFFFFFFFFFFFFFFF)
-    enter(index)
-    if capturing:
-        note_words(index, words, len(values))
-    start(index, <void*>function, words, first, total, 1, slots, size)
+    cdef void* function
+    cdef int n = 0, d, j
+    cdef Form form = PLAIN
+    if row_at(k) < 0:
+        raise RuntimeError(f"device cuda:{index} was given a kernel of another device")
+    each = (rows + k.unit_rows - 1) // k.unit_rows
+    if k.unit_columns:
+        each *= (columns + k.unit_columns - 1) // k.unit_columns
+    if few:
+        count, near = few if few > 0 else -few, src_row if few > 0 else dst_row
+        if few < 0:
+            n = put_dim(dims, n, columns, k.item, src_row)
+        # Those side by side: items, and the pixels of two rows where there are four of them.
+        for j in range(2 if count == 4 else 1):
+            if few > 0:
+                n = put_dim(dims, n, 2 if count == 4 else count, k.item << j, far if j else near)
+            else:
+                n = put_dim(dims, n, 2 if count == 4 else count, far if j else near, k.item << j)
+        if few > 0:
+            n = put_dim(dims, n, rows, dst_row, k.item)
+    n = put_dim(dims, n, b1, arg[6], arg[8])
+    n = put_dim(dims, n, units // each // b1, arg[5], arg[7])
+    for d in range(<int>arg[13] - 1, -1, -1):
+        n = put_dim(dims, n, outer[3 * d], outer[3 * d + 1], outer[3 * d + 2])
+    if few:
+        if item_kernels[index][k.item] == NULL:
+            item_kernels[index][k.item] = <Kernel*><uintptr_t>ITEM(k.item)
+        numbers[0], numbers[1], numbers[2], numbers[3] = <int64_t>item_kernels[index][k.item], 2, n, 0
+        for d in range(n):
+            for j in range(3):
+                numbers[4 + j * n + d] = dims[3 * (n - 1 - d) + j]
+        return launch_elements(index, ptr, 2, numbers, 4 + 3 * n)
+    per_row = (columns + SIDE - 1) // SIDE
+    blocks = per_row * ((rows + SIDE - 1) // SIDE)
+    numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5] = rows, columns, dst_row, src_row, per_row, blocks
+    memcpy(numbers + 6, dims, 3 * n * sizeof(int64_t))
+    for d in range(n):
+        blocks *= dims[3 * d]
+    form.schedule, form.dims = IN_TILES, n
+    function = prepare(index, k, words, ptr, 2, numbers, 6 + 3 * n, form)
+    return start(index, function, words, 0, blocks * THREADS, 1, 0, 0)
+
+
+cdef int launch_in_slots(int index, char** ptr, const int64_t* arg, int narg, int64_t total) except -1:
+    """``in_slot``: here each thread has memory of its own, for as many threads as that may take."""
+    cdef Kernel* k = <Kernel*>ptr[0]
+    cdef int64_t size = arg[1], at_once = max(min(total, MOST_SLOTS // max(size, <int64_t>1)), <int64_t>1), first
+    cdef uint64_t words[MOST_WORDS]
+    cdef void* memory
+    cdef void* function
+    cdef Form form = PLAIN
+    if row_at(k) < 0:
+        raise RuntimeError(f"device cuda:{index} was given a kernel of another device")
+    form.schedule = IN_SLOTS
+    function = prepare(index, k, words, ptr + 2, <int>arg[2], arg + 3, narg - 3, form)
+    memory = memory_of(index).allocate(at_once * size, current_streams[index])
+    try:
+        fill_row(FIRST + index, memory, 0, at_once * size)  # as the stack of a thread: see _compile.py
+        for first in range(0, total, at_once):
+            start(index, function, words, first, min(first + at_once, total), 1, <uint64_t>memory, size)
+    finally:
+        memory_of(index).release(memory)
+    return 0
+
+
+cdef enum:                     # what a function of the core does that has no kernel
+    _TRANSPOSES = 1, _SLOTS, _COPIES, _CLEARS
+
+TRANSPOSES, SLOTS, COPIES, CLEARS = _TRANSPOSES, _SLOTS, _COPIES, _CLEARS
 
 
 cdef int launch_hosted(int number, kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg,
                        int64_t total) except -1:
     """A launch of a function of the core: of its kernel, or what else does the same."""
-    cdef int i
+    cdef uintptr_t way
+    cdef int index = number - FIRST
     cdef object made = hosted_kernels.get((number, <uintptr_t>fn))
     if made is None:
         made = hosted_kernels[number, <uintptr_t>fn] = HOSTED(number, <uintptr_t>fn)
-    if isinstance(made, int):
-        return enqueue(number - FIRST, <Kernel*><uintptr_t>made, ptr, nptr, arg, narg, total, PLAIN, 0)
-    made(number - FIRST, tuple([<uintptr_t>ptr[i] for i in range(nptr)]), tuple([arg[i] for i in range(narg)]), total)
+    way = made
+    if way == _TRANSPOSES:
+        launch_transposed(index, ptr, arg)
+    elif way == _SLOTS:
+        launch_in_slots(index, ptr, arg, narg, total)
+    elif way == _COPIES:
+        copy_row(number, ptr[0], ptr[1], total, WITHIN)
+    elif way == _CLEARS:
+        fill_row(number, ptr[0], 0, total)
+    else:
+        enqueue(index, <Kernel*>way, ptr, nptr, arg, narg, total)
     return 0
 
 
@@ -1125,6 +1222,7 @@ cdef int launch_hosted(int number, kernel_t fn, char** ptr, int nptr, const int6
 
 cdef enum:
     REPORTS = 1024             # launches; when so many were not looked at, they are waited for
+    GRAPH_REPORTS = 64         # launches whose words a graph has in one block of memory
 
 cdef class Reports:
     """The reports of one device: a ring of words, and what is remembered of each launch that was given some."""
@@ -1133,13 +1231,13 @@ cdef class Reports:
     cdef uint64_t words                # address of the ring
     cdef uint64_t[REPORTS][2] copy     # what is read back
     cdef int64_t made, looked          # launches that were given words, and those that are known to be good
-    cdef list launches                 # (error, op, file, line, stream)
+    cdef list launches                 # (error, op, file, line, stream); of a graph its reports in place of the error
 
     def __cinit__(self, int index):
         self.index, self.launches = index, [None] * REPORTS
 
-    cdef char* give(self, object error) except NULL:
-        """Words for a launch on the current stream."""
+    cdef int64_t remember(self, tuple launch) except -1:
+        """The words in the ring for a launch on the current stream."""
         cdef int64_t at
         cdef int result
         if not self.words:
@@ -1154,13 +1252,33 @@ cdef class Reports:
             except (RuntimeError, IndexError) as earlier:  # of other calls: this one goes on, and raises it at its end
                 fail(earlier)
         at = self.made % REPORTS
-        self.launches[at] = (error, running_op(), *place_of_user(), <uintptr_t>current_streams[self.index])
+        self.launches[at] = (*launch, <uintptr_t>current_streams[self.index])
         self.made += 1
+        return at
+
+    cdef char* give(self, object error) except NULL:
+        """Words for a launch on the current stream."""
+        cdef int64_t at = self.remember((error, running_op(), *place_of_user()))
         return <char*>(self.words + <uint64_t>at * 16)
+
+    cdef int note_graph(self, GraphReports graph) except -1:
+        """A graph was launched on the current stream, whose launches have words."""
+        cdef tuple last = self.launches[(self.made - 1) % REPORTS] if self.made != self.looked else None
+        if last is None or last[0] is not graph or last[4] != <uintptr_t>current_streams[self.index]:
+            self.remember((graph, None, None, 0))
+        return 0
+
+    cdef set graphs(self):
+        """The reports of graphs that were launched and not looked at since."""
+        cdef int64_t i
+        launches = [self.launches[i % REPORTS] for i in range(self.looked, self.made)]
+        return {part for launch in launches if isinstance(launch[0], GraphReports) for part in launch[0].parts()}
 
     cdef int clear(self) except -1:
         """All words are zeros, for whatever is launched from now on."""
         cdef int result = driver.fill(self.words, 0, sizeof(self.copy), NULL)
+        for graph in self.graphs():
+            (<GraphReports>graph).clear(NULL)
         if not result:
             result = driver.wait_stream(NULL)
         if result:
@@ -1176,6 +1294,8 @@ cdef class Reports:
             result = driver.to_host(&self.copy[0], self.words, <size_t>(n - first) * 16, stream)
         if result:
             raise ERROR(result, "cuMemcpy")
+        for graph in self.graphs():
+            (<GraphReports>graph).read(stream)
         return 0
 
     cdef object look(self, uintptr_t stream, bint all_ended):
@@ -1184,18 +1304,22 @@ cdef class Reports:
         cdef uint64_t* found
         cdef bint ended = True
         for i in range(self.looked, self.made):
-            found = self.copy[i % REPORTS]
-            if found[0] or found[1]:
-                return self.error_of(i, <int64_t>found[0])
-            ended = ended and (all_ended or self.launches[i % REPORTS][4] == stream)
+            launch, found = self.launches[i % REPORTS], self.copy[i % REPORTS]
+            if isinstance(launch[0], GraphReports):
+                failed = next(filter(None, [(<GraphReports>part).failed() for part in launch[0].parts()]), None)
+            else:
+                failed = (launch, <int64_t>found[0]) if found[0] or found[1] else None
+            if failed is not None:
+                return self.error_of(failed[0], failed[1])
+            ended = ended and (all_ended or launch[4] == stream)
             if ended:
                 self.looked = i + 1
                 self.launches[i % REPORTS] = None
         return None
 
-    cdef object error_of(self, int64_t i, int64_t value):
+    cdef object error_of(self, tuple launch, int64_t value):
         """The error of a launch. The device goes on as if none had failed."""
-        (kind, text), op, file, line, _ = self.launches[i % REPORTS]
+        (kind, text), op, file, line = launch[:4]
         driver.wait_all()
         self.clear()
         self.looked = self.made
@@ -1219,6 +1343,61 @@ cdef class Reports:
         return 0
 
 
+cdef class GraphReports:
+    """The reports of a graph, which has words of its own: each of its launches uses them again."""
+
+    cdef int index
+    cdef readonly list words           # addresses, of words for GRAPH_REPORTS launches each
+    cdef list copies                   # what is read back of each
+    cdef list launches                 # (error, op, file, line)
+    cdef readonly list inner           # the reports of graphs that are launched in this one
+
+    def __cinit__(self, int index):
+        self.index, self.words, self.copies, self.launches, self.inner = index, [], [], [], []
+
+    def parts(self):
+        """These, and those of graphs that are launched in this one."""
+        return [self, *self.inner]
+
+    cdef char* give(self, Captured graph, object error) except NULL:
+        """Words for a launch that is captured."""
+        cdef int64_t at = len(self.launches) % GRAPH_REPORTS
+        cdef uintptr_t words
+        if at == 0:
+            self.words.append(<uintptr_t>graph.memory(GRAPH_REPORTS * 16))
+            self.copies.append(bytearray(GRAPH_REPORTS * 16))
+        self.launches.append((error, running_op(), *place_of_user()))
+        words = self.words[len(self.words) - 1]
+        return <char*>(words + <uintptr_t>at * 16)
+
+    cdef int clear(self, void* stream) except -1:
+        """All words are zeros, behind the work of a stream."""
+        cdef int result
+        for address in self.words:
+            result = driver.fill(<uint64_t>address, 0, GRAPH_REPORTS * 16, stream)
+            if result:
+                raise ERROR(result, "cuMemset")
+        return 0
+
+    cdef int read(self, void* stream) except -1:
+        """Enqueue the copy of what is there, behind the work of a stream."""
+        cdef int result
+        for address, copy in zip(self.words, self.copies):
+            result = driver.to_host(<char*>copy, <uint64_t>address, GRAPH_REPORTS * 16, stream)
+            if result:
+                raise ERROR(result, "cuMemcpy")
+        return 0
+
+    cdef object failed(self):
+        """The first launch that has found something, and its first word."""
+        for copy, first in zip(self.copies, range(0, len(self.launches), GRAPH_REPORTS)):
+            if any(copy):
+                found = memoryview(copy).cast("q")
+                at = next(i for i in range(GRAPH_REPORTS) if found[2 * i] or found[2 * i + 1])
+                return self.launches[first + at], found[2 * at]
+        return None
+
+
 cdef list reports = []
 
 
@@ -1234,10 +1413,11 @@ cdef tuple place_of_user():
 
 
 cdef char* report_row(int number, PyObject* error) noexcept:
+    cdef Captured captured
     try:
         if capturing:
-            raise RuntimeError("an op that checks its indices cannot be captured into a CUDA graph: what it finds is "
-                               "read once")
+            captured = <Captured>captures[threading.get_ident()]
+            return captured.reports.give(captured, <object>error)
         return (<Reports>reports[number - FIRST]).give(<object>error)
     except BaseException as failed:
         fail(failed)
@@ -1279,6 +1459,34 @@ def wait_for_device(int index):
         raise ERROR(result, "cuCtxSynchronize")
 
 
+def note_launch(Captured captured):
+    """A graph was launched on the current stream: with the next wait it is looked at what its launches have found."""
+    cdef int index = captured.index
+    if capturing:
+        (<Captured>captures[threading.get_ident()]).reports.inner.extend(captured.reports.parts())
+        return
+    if any([part.words for part in captured.reports.parts()]):
+        (<Reports>reports[index]).note_graph(captured.reports)
+        end_call()
+    if BLOCKING:
+        wait(index, current_streams[index])
+
+
+def clear_reports(Captured captured):
+    """The launches of a graph have found nothing, from the current stream's work on."""
+    captured.reports.clear(current_streams[captured.index])
+
+
+def end_reports(Captured captured):
+    """A graph is gone, whose work has ended; gives the memory that it had for itself."""
+    own = captured.own()
+    if captured.reports in (<Reports>reports[captured.index]).graphs():
+        captured.reports.read(NULL)
+        driver.wait_stream(NULL)
+    captured.reports.words.clear()
+    return own
+
+
 def look(int index):
     """Raise what launches have found that have ended: somebody has waited for an event."""
     if (<Reports>reports[index]).made != (<Reports>reports[index]).looked:
@@ -1309,7 +1517,7 @@ cdef void launch_row(int number, kernel_t kernel, char** ptr, int nptr, const in
                      int64_t grain) noexcept:
     try:
         if row_at(<void*>kernel) >= 0:
-            enqueue(number - FIRST, <Kernel*>kernel, ptr, nptr, arg, narg, total, PLAIN, 0)
+            enqueue(number - FIRST, <Kernel*>kernel, ptr, nptr, arg, narg, total)
         elif kernel == ELEMENTS:
             launch_elements(number - FIRST, ptr, nptr, arg, narg)
         else:
@@ -1397,16 +1605,6 @@ cdef void synchronise_row(int number) noexcept:
         wait(number - FIRST, current_streams[number - FIRST])
     except BaseException as error:
         fail(error)
-
-
-def copy_within(int index, uintptr_t to, uintptr_t source, int64_t nbytes):
-    """Copy bytes on a device."""
-    copy_row(FIRST + index, <void*>to, <void*>source, nbytes, WITHIN)
-
-
-def clear(int index, uintptr_t to, int64_t nbytes):
-    """Set bytes of a device to zero."""
-    fill_row(FIRST + index, <void*>to, 0, nbytes)
 
 
 cdef bint BLOCKING = False

@@ -153,6 +153,7 @@ class CUDAGraph:
         for address, content, update in captured.tables:
             if update is None:
                 _native.send_bytes(index, address, content)
+        _native.clear_reports(captured)
         self._stream.synchronize()
         if not self._keeps:
             self.instantiate()
@@ -195,6 +196,7 @@ class CUDAGraph:
             _native.send_bytes(index, address, content)
         _native.enter_context(index)
         call("cuGraphLaunch", self._executable, _native.get_stream(index))
+        _native.note_launch(self._held.captured)
         if self._draws or self._updates:
             self._launched = _stream_of(index).record_event(self._launched)
 
@@ -273,7 +275,7 @@ class _Held:
         memory = _native.MEMORIES[captured.index]
         memory.hold(captured.owner, -1)
         memory.let_go(captured.held)
-        for address in (*self.states, *(address for address, _, _ in captured.tables)):
+        for address in (*self.states, *_native.end_reports(captured)):
             _native.release_memory(captured.index, address)
 
 

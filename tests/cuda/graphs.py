@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import threading
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import taeda
 from taeda import cuda, nn
 
+F = nn.functional
 pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="there is no CUDA device")
 
 
@@ -212,6 +214,141 @@ def test_what_cannot_be_captured_is_an_error_and_leaves_the_device_well(what, er
     assert (x + 1).sub(1).allclose(x) and taeda.rand(2, device="cuda").shape == (2,)
     with cuda.graph(cuda.CUDAGraph()):
         x + 1
+
+
+# ---- indices ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_language_model_trains_by_launches_as_by_calls():
+    """Embeddings, their gradients and losses check their indices."""
+    data = taeda.randint(0, 11, (5, 2, 6), generator=taeda.Generator().manual_seed(4)).cuda()
+    losses, nets = [], []
+    for graphed in (False, True):
+        taeda.manual_seed(2)
+        net = nn.Sequential(nn.Embedding(11, 8), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 11)).cuda()
+        optimiser = taeda.optim.AdamW(net.parameters(), lr=0.01)
+        x, target = data[0].clone(), data[1].clone()
+
+        def step(net=net, optimiser=optimiser, x=x, target=target):
+            optimiser.zero_grad(set_to_none=True)
+            loss = F.cross_entropy(net(x).flatten(0, 1), target.flatten())
+            loss.backward()
+            optimiser.step()
+            return loss
+
+        with cuda.stream(cuda.Stream()):
+            step()
+        cuda.synchronize()
+        if graphed:
+            graph = cuda.CUDAGraph()
+            optimiser.zero_grad(set_to_none=True)
+            with cuda.graph(graph):
+                loss = step()
+        found = []
+        for k in range(4):
+            x.copy_(data[k]), target.copy_(data[k + 1])
+            if graphed:
+                graph.replay()
+            else:
+                loss = step()
+            found.append(loss.item())
+        losses.append(found), nets.append(net)
+    assert losses[0] == losses[1] and len(set(losses[0])) == 4
+    assert all(a.equal(b) for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True))
+
+
+BAD = {
+    "embedding": (lambda x, i: F.embedding(i, x), IndexError, "an index is out of range"),
+    "index": (lambda x, i: x[i], IndexError, "an index is out of range"),
+    "gather": (lambda x, i: x.gather(0, i[:, None]), RuntimeError, "an index is out of bounds"),
+    "cross_entropy": (lambda x, i: F.cross_entropy(x, i % 5), IndexError, "target 4 is out of bounds"),
+    "index_add_": (lambda x, i: x.index_add_(0, i, x * 2), RuntimeError, "an index is out of bounds"),
+    "index_put_": (lambda x, i: x.index_put_((i,), x[0] * 2), IndexError, "an index is out of range"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_launch_of_a_graph_finds_an_index_out_of_range(name):
+    """The next wait raises, with the line of the capture. Then the graph can be launched again."""
+    function, kind, text = BAD[name]
+    x, i = there(3, 4), taeda.tensor([2, 0, 1]).cuda()
+    before = x.clone()
+    graph, y = captured(lambda: function(x, i))
+    x.copy_(before)
+    graph.replay()
+    cuda.synchronize()
+    right = function(before.clone(), i)
+    assert y.equal(right)
+    for wait in (cuda.synchronize, lambda: cuda.current_stream().synchronize(), lambda: x.sum().item()):
+        x.copy_(before), i.copy_(taeda.tensor([2, 9, 1]))
+        graph.replay()
+        graph.replay()
+        with pytest.raises(kind, match=text) as found:
+            wait()
+        message, line = str(found.value), inspect.getsourcelines(function)[1]
+        assert message.startswith(f"{name}(): ") and message.endswith(f"called in {__file__}, line {line}")
+        cuda.synchronize()
+        assert x.equal(before)  # nothing was written
+        i.copy_(taeda.tensor([2, 0, 1]))
+        graph.replay()
+        cuda.synchronize()
+        assert y.equal(right)
+
+
+def test_errors_of_graphs_come_in_their_order_and_outlive_them():
+    x, i, j = there(3, 4), taeda.tensor([1]).cuda(), taeda.tensor([1]).cuda()
+    first, _ = captured(lambda: x[i])
+    second, _ = captured(lambda: x.index_select(0, j))
+    i.fill_(7), j.fill_(7)
+    second.replay(), first.replay(), second.replay(), x.take(j * 9)
+    del second  # its memory is gone
+    gc.collect()
+    with pytest.raises(IndexError, match=r"index_select\(\): "):
+        cuda.synchronize()
+    cuda.synchronize()
+    first.replay()
+    first.reset()
+    with pytest.raises(IndexError, match=r"index\(\): "):
+        cuda.synchronize()
+    x.take(j - 6)
+    cuda.synchronize()
+
+
+def test_a_graph_within_a_graph_finds_an_index_out_of_range():
+    x, i = there(3, 4), taeda.tensor([1]).cuda()
+    inner, y = captured(lambda: x[i])
+    outer = cuda.CUDAGraph()
+    with cuda.graph(outer):
+        inner.replay()
+        z = y + 1
+    i.fill_(2)
+    outer.replay()
+    assert z.equal(x[2:] + 1)
+    i.fill_(3)
+    outer.replay()
+    with pytest.raises(IndexError, match=r"index\(\): "):
+        cuda.synchronize()
+    cuda.synchronize()
+
+
+def test_many_checks_of_a_graph_and_many_launches():
+    x, i = there(3, 4), taeda.tensor([1]).cuda()
+    others = [cuda.CUDAGraph() for _ in range(2)]
+    for graph in others:
+        with cuda.graph(graph):
+            x[i]
+    with pytest.raises(ZeroDivisionError), cuda.graph(cuda.CUDAGraph()):
+        x[i], 1 / 0
+    graph, y = captured(lambda: [x[i] for _ in range(130)] + [x.take(i)])
+    graph.replay()
+    for _ in range(520):
+        others[0].replay(), others[1].replay()
+    assert all(t.equal(x[1:2]) for t in y[:-1])
+    i.fill_(5)
+    graph.replay()
+    with pytest.raises(IndexError, match=r"index\(\): "):
+        cuda.synchronize()
+    cuda.synchronize()
 
 
 def test_a_generator_is_in_one_capture_at_a_time():
