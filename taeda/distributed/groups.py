@@ -87,8 +87,8 @@ class ProcessGroup:
             RuntimeError: there is none.
         """
         kinds = self.kinds
-        if kinds is None or device.type == "meta" or (device.type == "cpu" and "cpu" in kinds):
-            return self.engine  # on device meta there is nothing to move
+        if kinds is None or (device.type == "cpu" and "cpu" in kinds):
+            return self.engine
         if device.type not in kinds:
             raise RuntimeError(
                 f"No backend type associated with device type {device.type}: the group's backend is {self._backend}"

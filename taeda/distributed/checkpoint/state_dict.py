@@ -192,7 +192,8 @@ def _like(value: Any, own: Any) -> Any:
     if tuple(value.shape) != tuple(own.shape):
         return value
     layout = own._layout._replace(placements=replicated(own.device_mesh))
-    return wrap(redistribute(value.detach().to(own.device), layout, own.placements), own._layout)
+    value = value.detach() if own.is_meta else value.detach().to(own.device)
+    return wrap(redistribute(value, layout, own.placements), own._layout)
 
 
 def from_rank0(state: dict[str, Any]) -> dict[str, Any]:
