@@ -31,7 +31,6 @@ SIGNATURES: dict[str, tuple] = {
     "ncclGetUniqueId": (POINTER,),
     "ncclCommInitRank": (POINTER, INT, UniqueId, INT),
     "ncclCommDestroy": (POINTER,),
-    "ncclCommAbort": (POINTER,),
     "ncclCommGetAsyncError": (POINTER, POINTER),
     "ncclAllReduce": (POINTER, POINTER, SIZE, INT, INT, POINTER, POINTER),
     "ncclBroadcast": (POINTER, POINTER, SIZE, INT, INT, POINTER, POINTER),

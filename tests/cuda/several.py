@@ -3,6 +3,8 @@
 import copy
 import os
 import sys
+import time
+from datetime import timedelta
 
 import taeda
 import taeda.distributed as dist
@@ -376,6 +378,19 @@ def pipeline():
         if rank:
             taeda.testing.assert_close(taeda.stack(losses).mean().cpu(), loss.detach(), atol=1e-5, rtol=0)
     dist.destroy_process_group()
+
+
+def lost():
+    """The other process ends, or does not come."""
+    rank, device = begin(timeout=timedelta(seconds=60 if sys.argv[2] == "ends" else 3))
+    x = of(device)
+    dist.all_reduce(x)
+    x.tolist()
+    if rank:
+        time.sleep(0 if sys.argv[2] == "ends" else 60)
+        os._exit(3)
+    dist.all_reduce(x)
+    print("not reached", x.tolist())
 
 
 if __name__ == "__main__":

@@ -127,6 +127,12 @@ class Engine(ABC):
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
         """Write what one of ``ranks`` sends under ``tag`` to ``x``; ``Work.source`` is who did."""
 
+    def look(self) -> None:  # noqa: B027 - engines may have no way to know
+        """Raise an error where a process of the group is known to be gone, or to have failed."""
+
+    def tell(self, text: str) -> None:  # noqa: B027 - as above
+        """Let the others of the group fail with ``text``, where there is a way."""
+
     def together(self) -> AbstractContextManager[None]:
         """Within it, messages may be collected; they begin together at the end."""
         return nullcontext()

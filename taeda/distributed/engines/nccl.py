@@ -31,7 +31,8 @@ from ..debug import DebugLevel, get_debug_level
 from ..errors import DistBackendError
 from ..reduction import ReduceOp
 from ..work import Work
-from .contract import Call, Engine, adjacent
+from .contract import Call, Engine, adjacent, call_site
+from .guard import GUARD
 
 _TAG = 32749  # of messages by the host that carry ids
 
@@ -87,6 +88,7 @@ class NcclEngine(Engine):
         self._ways: dict[tuple[int, int, int], _Communicator] = {}  # by source, destination and tag
         self._stream: Any = None  # of the asynchronous collective that is being queued
         self._batch: _Batch | None = None
+        self._doing = ""  # the collective that is being queued
         asked = os.environ.get("TAEDA_DISTRIBUTED_DEBUG", "0") not in ("", "0")
         self._debug = asked or get_debug_level() is DebugLevel.DETAIL
 
@@ -130,6 +132,7 @@ class NcclEngine(Engine):
         for x in tensors:
             if x.device != self.device:
                 raise ValueError("Tensors must be CUDA and dense")
+        self._doing = f"{call.doing} at {call.site}"
         if self._debug:
             self.host.run(lambda: self.host.barrier(call, self.timeout), list, False)
         comm = self.open()
@@ -220,17 +223,18 @@ class NcclEngine(Engine):
 
     def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
         """See :meth:`Engine.send`."""
-        return self._message("ncclSend", x, self.rank, to, tag)
+        return self._message("ncclSend", x, self.rank, to, tag, f"{doing} to rank {to} at {call_site()}")
 
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
         """See :meth:`Engine.receive`; from one process that is named."""
         if len(ranks) > 1:
             raise RuntimeError("ProcessGroupNCCL does not support recvAnysource")
-        work = self._message("ncclRecv", x, ranks[0], self.rank, tag)
+        doing = f"{doing} from rank {ranks[0]} at {call_site()}"
+        work = self._message("ncclRecv", x, ranks[0], self.rank, tag, doing)
         work.source = ranks[0]
         return work
 
-    def _message(self, name: str, x: Tensor, source: int, to: int, tag: int) -> Work:
+    def _message(self, name: str, x: Tensor, source: int, to: int, tag: int, doing: str) -> Work:
         if x.device != self.device:
             raise ValueError("Tensors must be CUDA and dense")
         count, batch = _count(x), self._batch
@@ -245,6 +249,8 @@ class NcclEngine(Engine):
             _call(name, x.data_ptr(), *count, peer, comm.handle, comm.stream.cuda_stream)
         if batch is not None:
             return batch.work
+        self._doing = doing
+        self._watch(comm.stream, comm)
         return NcclWork(self, comm.stream, [x])
 
     @contextmanager
@@ -261,7 +267,9 @@ class NcclEngine(Engine):
             comm.stream.wait_stream(cuda.current_stream(self.device))
             _native.enter_context(self.device.index)
             _call("ncclGroupEnd")
+        self._doing = f"batch_isend_irecv() at {call_site()}"
         batch.begin()
+        self._watch(comm.stream, comm)
 
     # ---- the group ---------------------------------------------------------------------------------------------------
 
@@ -276,6 +284,7 @@ class NcclEngine(Engine):
             with no_grad():
                 waits = begin()
                 finish()
+            self._watch(current, self._all)
             if waits:
                 current.synchronize()
             return None
@@ -286,12 +295,26 @@ class NcclEngine(Engine):
                 waits = begin()
                 result = finish()
             self._keep([x for x in result if isinstance(x, Tensor)], stream)
+            self._watch(stream, self._all)
         finally:
             self._stream = None
         return NcclWork(self, stream, result, bool(waits))
 
+    def _watch(self, stream: Any, comm: _Communicator | None) -> None:
+        """The guard looks at what the stream has now."""
+        if comm is not None and not stream.is_capturing():
+            GUARD.watch(self, stream.record_event(), comm, self._doing)
+
+    def asynchronous_error(self, comm: _Communicator) -> str:
+        """What NCCL has found wrong since; empty: nothing."""
+        code = ctypes.c_int()
+        if comm.handle:
+            _call("ncclCommGetAsyncError", comm.handle, ctypes.byref(code))
+        return _nccl.explain(code.value, "a collective") if code.value else ""
+
     def close(self) -> None:
         """See :meth:`Engine.close`."""
+        GUARD.forget(self)
         for comm in [*([self._all] if self._all is not None else []), *self._ways.values()]:
             comm.close()
         self._all, self._ways = None, {}

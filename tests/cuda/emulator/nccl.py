@@ -37,7 +37,7 @@ class UniqueId(ctypes.Structure):
 
 SIGNATURES: dict[str, tuple] = {
     "ncclGetVersion": (P,), "ncclGetUniqueId": (P,), "ncclCommInitRank": (P, I, UniqueId, I), "ncclCommDestroy": (P,),
-    "ncclCommAbort": (P,), "ncclCommGetAsyncError": (P, P), "ncclAllReduce": (P, P, N, I, I, P, P),
+    "ncclCommGetAsyncError": (P, P), "ncclAllReduce": (P, P, N, I, I, P, P),
     "ncclBroadcast": (P, P, N, I, I, P, P), "ncclReduce": (P, P, N, I, I, I, P, P), "ncclAllGather": (P, P, N, I, P, P),
     "ncclReduceScatter": (P, P, N, I, I, P, P), "ncclSend": (P, N, I, I, P, P), "ncclRecv": (P, N, I, I, P, P),
     "ncclGroupStart": (), "ncclGroupEnd": (),
@@ -99,7 +99,7 @@ class Comm:
         self.driver, self.folder, self.rank, self.size, self.context = driver, folder, rank, size, context
         self.counts: Counter = Counter()
         self.last: Any = None  # its work that was queued last: a communicator's work is done in order
-        self.aborted = self.closed = False
+        self.closed = False
         self.others = [other for other in range(size) if other != rank]
 
     def post(self, key: str, to: int, words: bytes) -> Path:
@@ -190,7 +190,7 @@ class Work:
         self.context.error = 719
 
     def ready(self) -> bool:
-        if self.context.error or any(comm.aborted for comm in self.comms):
+        if self.context.error:
             return True
         try:
             if not self.begun:
@@ -203,8 +203,6 @@ class Work:
             return True
 
     def do(self) -> None:
-        if any(comm.aborted for comm in self.comms):
-            return
         try:
             for part in self.parts:
                 part.make(part.heard)
@@ -300,11 +298,6 @@ class Nccl:
         with self.driver.lock:
             if comm.last is not None:
                 self.driver.finish(comm.last)
-        comm.leave()
-
-    def ncclCommAbort(self, handle):
-        comm = self.comm(handle)
-        comm.aborted = True
         comm.leave()
 
     def ncclCommGetAsyncError(self, handle, to):
