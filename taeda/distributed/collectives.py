@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+from .. import _core
 from .._core import int64, strided
 from .._typed import Tensor
 from ..autograd import no_grad
@@ -19,7 +20,7 @@ from ..ops.creation import zeros
 from ..ops.joining import cat
 from ..ops.sparse import sparse_coo_tensor
 from ..types import sparse_coo
-from .engines.contract import Call
+from .engines.contract import Call, Engine
 from .groups import ProcessGroup, check_timeout, resolve, warn_not_in_group
 from .reduction import ReduceOp, check_op
 from .work import Work, done
@@ -49,6 +50,11 @@ def _same_dtype(*tensors: Tensor) -> None:
     for t in tensors[1:]:
         if t.dtype != tensors[0].dtype:
             raise ValueError(f"Invalid usage of tensors with different dtypes. Found {tensors[0].dtype} and {t.dtype}")
+
+
+def _engine(processes: ProcessGroup, tensor: Tensor) -> Engine:
+    """The group's engine for tensors of that device."""
+    return processes.engine_for(tensor.device)
 
 
 def _read(tensor: Tensor) -> Tensor:
@@ -120,13 +126,14 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
     processes = _member("all_reduce", group)
     if processes is None:
         return None
+    engine = _engine(processes, value)
     op = check_op("all_reduce", op, value)
     out = _Written(value, result=[tensor])
 
     def begin(call: Call) -> Any:
-        return processes.engine.all_reduce(call, out.flats[0], op)
+        return engine.all_reduce(call, out.flats[0], op)
 
-    return processes.run(_doing("all_reduce", value, op.name), begin, out.finish, async_op)
+    return processes.run(_doing("all_reduce", value, op.name), begin, out.finish, async_op, engine)
 
 
 def sparse_all_reduce(tensor: Tensor, op: Any, group: Any) -> Work | None:
@@ -137,8 +144,8 @@ def sparse_all_reduce(tensor: Tensor, op: Any, group: Any) -> Work | None:
     if op is not ReduceOp.SUM:
         raise ValueError(f"all_reduce: expected ReduceOp.SUM for sparse tensors, got {op!r}")
     own: Any = tensor.detach().coalesce()
-    counts = zeros(processes.size(), dtype=int64)
-    all_gather_into_tensor(counts, exchange.tensor([own.values().shape[0]]), processes)
+    counts = zeros(processes.size(), dtype=int64, device=tensor.device)
+    all_gather_into_tensor(counts, exchange.tensor([own.values().shape[0]], device=tensor.device), processes)
     longest = int(counts.max())
 
     def everyones(part: Tensor) -> Tensor:
@@ -163,19 +170,20 @@ def all_reduce_coalesced(
     processes = _member("all_reduce_coalesced", group)
     if processes is None or not values:
         return None
+    engine = _engine(processes, values[0])
     _same_dtype(*values)
     op = check_op("all_reduce_coalesced", op, values[0])
     flat = cat([v.reshape(-1) for v in values])
 
     def begin(call: Call) -> Any:
-        return processes.engine.all_reduce(call, flat, op)
+        return engine.all_reduce(call, flat, op)
 
     def finish() -> list[Tensor]:
         for value, part in zip(values, flat.split([v.numel() for v in values]), strict=True):
             value.copy_(part.reshape(value.shape))
         return values
 
-    return processes.run(_doing("all_reduce_coalesced", flat, op.name), begin, finish, async_op)
+    return processes.run(_doing("all_reduce_coalesced", flat, op.name), begin, finish, async_op, engine)
 
 
 def broadcast(
@@ -186,14 +194,15 @@ def broadcast(
     processes = _member("broadcast", group)
     if processes is None:
         return None
+    engine = _engine(processes, value)
     root = _group_rank(processes, src, group_src, None, "broadcast")
     out = _Written(value, result=[tensor])
 
     def begin(call: Call) -> Any:
-        return processes.engine.broadcast(call, out.flats[0], root)
+        return engine.broadcast(call, out.flats[0], root)
 
     finish = out.finish if processes.rank() != root else lambda: [tensor]  # what was not written is not copied
-    return processes.run(_doing("broadcast", value, f"src={root}"), begin, finish, async_op)
+    return processes.run(_doing("broadcast", value, f"src={root}"), begin, finish, async_op, engine)
 
 
 def reduce(
@@ -205,15 +214,16 @@ def reduce(
     processes = _member("reduce", group)
     if processes is None:
         return None
+    engine = _engine(processes, value)
     root = _group_rank(processes, dst, group_dst, None, "reduce")
     op = check_op("reduce", op, value)
     out = _Written(value, result=[tensor])
 
     def begin(call: Call) -> Any:
-        return processes.engine.reduce(call, out.flats[0], op, root)
+        return engine.reduce(call, out.flats[0], op, root)
 
     finish = out.finish if processes.rank() == root else lambda: [tensor]
-    return processes.run(_doing("reduce", value, op.name, f"dst={root}"), begin, finish, async_op)
+    return processes.run(_doing("reduce", value, op.name, f"dst={root}"), begin, finish, async_op, engine)
 
 
 def _check_list(name: str, group: ProcessGroup, tensors: list[Tensor], like: Tensor, which: str) -> None:
@@ -236,13 +246,14 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
     processes = _member("all_gather", group)
     if processes is None:
         return None
+    engine = _engine(processes, value)
     _check_list("all_gather", processes, slots, value, "output")
     out, flat = _Written(*slots, result=tensor_list), _read(value)
 
     def begin(call: Call) -> Any:
-        return processes.engine.all_gather(call, out.flats, flat)
+        return engine.all_gather(call, out.flats, flat)
 
-    return processes.run(_doing("all_gather", value), begin, out.finish, async_op)
+    return processes.run(_doing("all_gather", value), begin, out.finish, async_op, engine)
 
 
 def all_gather_coalesced(
@@ -263,6 +274,7 @@ def all_gather_into_tensor(
     processes = _member("all_gather_into_tensor", group)
     if processes is None:
         return None
+    engine = _engine(processes, value)
     _same_dtype(output, value)
     if output.numel() != value.numel() * processes.size():
         raise RuntimeError(
@@ -273,9 +285,9 @@ def all_gather_into_tensor(
     slots = list(out.flats[0].tensor_split(processes.size()))
 
     def begin(call: Call) -> Any:
-        return processes.engine.all_gather(call, slots, flat)
+        return engine.all_gather(call, slots, flat)
 
-    return processes.run(_doing("all_gather_into_tensor", value), begin, out.finish, async_op)
+    return processes.run(_doing("all_gather_into_tensor", value), begin, out.finish, async_op, engine)
 
 
 def gather(
@@ -288,6 +300,7 @@ def gather(
     processes = _member("gather", group)
     if processes is None:
         return None
+    engine = _engine(processes, value)
     root = _group_rank(processes, dst, group_dst, 0, "gather")
     if processes.rank() != root and slots:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
@@ -298,9 +311,9 @@ def gather(
     out, flat = _Written(*slots, result=gather_list or []), _read(value)
 
     def begin(call: Call) -> Any:
-        return processes.engine.gather(call, out.flats, flat, root)
+        return engine.gather(call, out.flats, flat, root)
 
-    return processes.run(_doing("gather", value, f"dst={root}"), begin, out.finish, async_op)
+    return processes.run(_doing("gather", value, f"dst={root}"), begin, out.finish, async_op, engine)
 
 
 def scatter(
@@ -313,6 +326,7 @@ def scatter(
     processes = _member("scatter", group)
     if processes is None:
         return None
+    engine = _engine(processes, value)
     root = _group_rank(processes, src, group_src, 0, "scatter")
     if processes.rank() != root and parts:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
@@ -323,21 +337,22 @@ def scatter(
     out, flats = _Written(value, result=[tensor]), [_read(part) for part in parts]
 
     def begin(call: Call) -> Any:
-        return processes.engine.scatter(call, out.flats[0], flats, root)
+        return engine.scatter(call, out.flats[0], flats, root)
 
-    return processes.run(_doing("scatter", value, f"src={root}"), begin, out.finish, async_op)
+    return processes.run(_doing("scatter", value, f"src={root}"), begin, out.finish, async_op, engine)
 
 
 def _scatter_reduced(
     name: str, output: Tensor, parts: list[Tensor], op: Any, processes: ProcessGroup, async_op: bool
 ) -> Work | None:
     op = check_op(name, op, output)
+    engine = _engine(processes, output)
     out, flats = _Written(output), [_read(part) for part in parts]
 
     def begin(call: Call) -> Any:
-        return processes.engine.reduce_scatter(call, out.flats[0], flats, op)
+        return engine.reduce_scatter(call, out.flats[0], flats, op)
 
-    return processes.run(_doing(name, output, op.name), begin, out.finish, async_op)
+    return processes.run(_doing(name, output, op.name), begin, out.finish, async_op, engine)
 
 
 def reduce_scatter(
@@ -396,6 +411,7 @@ def _exchange(
 ) -> Work | None:  # fmt: skip
     slots = out.flats if slots is None else slots
     own = processes.rank()
+    engine = _engine(processes, parts[0])
     if slots[own].numel() != parts[own].numel():
         raise RuntimeError(
             f"{name}: expected an output of {parts[own].numel()} elements for this process's own input, got "
@@ -403,10 +419,10 @@ def _exchange(
         )
 
     def begin(call: Call) -> Any:
-        return processes.engine.all_to_all(call, slots, parts)
+        return engine.all_to_all(call, slots, parts)
 
     doing = f"{name}({str(parts[0].dtype).rpartition('.')[2]})"
-    return processes.run(doing, begin, out.finish, async_op)
+    return processes.run(doing, begin, out.finish, async_op, engine)
 
 
 def all_to_all_single(
@@ -444,15 +460,31 @@ def all_to_all_single(
 def barrier(
     group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: timedelta | None = None
 ) -> Work | None:
-    """Wait until all processes of the group are here."""
+    """Wait until all processes of the group are here.
+
+    Args:
+        group: the processes, all by default.
+        async_op: go on meanwhile.
+        device_ids: the GPU by which NCCL waits; the one of ``init_process_group``, or the current one, by default.
+        timeout: that of the group by default.
+    """
     processes = _member("barrier", group)
     if processes is None:
         return None
+    device = processes.own_device()
+    if device.type != "cpu":
+        device = _core.device(device.type, device_ids[0]) if isinstance(device_ids, list) else _current(device)
+    engine = processes.engine_for(device)
 
     def begin(call: Call) -> Any:
-        return processes.engine.barrier(call, timeout or processes.timeout)
+        return engine.barrier(call, timeout or processes.timeout)
 
-    return processes.run("barrier()", begin, list, async_op)
+    return processes.run("barrier()", begin, list, async_op, engine)
+
+
+def _current(device: Any) -> Any:
+    """``device`` with its index."""
+    return zeros(0, device=device).device
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
@@ -486,7 +518,7 @@ def isend(
         raise ValueError(
             "Invalid destination rank: destination rank should not be the same as the rank of the current process."
         )
-    return processes.engine.send(_read(value), to, tag, _doing("message", value))
+    return _engine(processes, value).send(_read(value), to, tag, _doing("message", value))
 
 
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
@@ -515,7 +547,7 @@ def irecv(
     if ranks == [processes.rank()] or not ranks:
         raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current process.")
     out = _Written(value, result=[tensor])
-    work = processes.engine.receive(out.flats[0], ranks, tag, _doing("message", value))
+    work = _engine(processes, value).receive(out.flats[0], ranks, tag, _doing("message", value))
     if not value.is_contiguous():
         work.when_done(out.finish)
     return work
@@ -560,8 +592,14 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``taeda.distributed.P2POp``.")
     if len({id(resolve(one.group)) for one in p2p_op_list}) > 1:
         raise ValueError("All ops need to use the same group.")
-    works = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
-    return [work for work in works if work is not None]
+    if not p2p_op_list:
+        return []
+    processes = _member("batch_isend_irecv", p2p_op_list[0].group)
+    if processes is None:
+        return []
+    with _engine(processes, p2p_op_list[0].tensor).together():
+        works = [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
+    return list({id(work): work for work in works if work is not None}.values())
 
 
 class _CoalescingManager:

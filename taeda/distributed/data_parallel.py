@@ -19,7 +19,7 @@ from ..ops.joining import cat
 from ..ops.sparse import sparse_coo_tensor
 from .algorithms.join import Join, Joinable, JoinHook, _Config
 from .collectives import all_reduce, broadcast, sparse_all_reduce
-from .groups import ProcessGroup, ReduceOp, resolve
+from .groups import ProcessGroup, ReduceOp, device_of, resolve
 from .objects import all_gather_object
 
 __all__ = ["DistributedDataParallel", "GradBucket"]
@@ -199,7 +199,7 @@ class DistributedDataParallel(Module, Joinable):
         return {
             "world_size": self.process_group.size(),
             "rank": self.process_group.rank(),
-            "backend_name": "gloo",
+            "backend_name": self.process_group.engine_for(self.device).name,
             "module_name": type(self.module).__name__,
             "num_parameter_tensors": len(self._trained),
             "total_parameter_size_bytes": sum(p.nbytes for p in self._trained),
@@ -327,8 +327,9 @@ class DistributedDataParallel(Module, Joinable):
         if self._used is not None:
             return self._used
         counts = exchange.tensor(
-            [active and p not in self._found_unused for p in self._trained], dtype=int32, device="cpu"
-        )
+            [active and p not in self._found_unused for p in self._trained], dtype=int32,
+            device=device_of(self.process_group),
+        )  # fmt: skip
         all_reduce(counts, ReduceOp.SUM, self.process_group)
         used = {p for p, count in zip(self._trained, counts.tolist(), strict=True) if count}
         if self.static_graph:
@@ -434,7 +435,7 @@ class _Shadow(JoinHook):
 
 
 def _largest(mine: int, group: Any) -> int:
-    found = exchange.tensor(mine, dtype=int64, device="cpu")
+    found = exchange.tensor(mine, dtype=int64, device=device_of(group))
     all_reduce(found, ReduceOp.MAX, group)
     return int(found.item())
 
@@ -460,7 +461,7 @@ def _sparse_mean(ddp: DistributedDataParallel, p: Parameter, without: bool) -> F
     nothing = p.detach().new_zeros(0, *p.shape[1:])
     total: Any = p.grad
     if without:
-        total = sparse_coo_tensor(creation.zeros(1, 0, dtype=int64), nothing, p.shape)
+        total = sparse_coo_tensor(creation.zeros(1, 0, dtype=int64, device=p.device), nothing, p.shape)
     with no_grad():
         total = total.detach().clone()
         sparse_all_reduce(total, ReduceOp.SUM, ddp.process_group)

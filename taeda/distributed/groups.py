@@ -25,7 +25,7 @@ _NOT_YET = "Default process group has not been initialized, please make sure to 
 
 
 class Backend(str):
-    """The name of a way to communicate, in lower case: ``gloo`` (TCP and shared memory) or ``mpi``."""
+    """The name of a way to communicate, in lower case: ``gloo`` (TCP and shared memory), ``mpi`` or ``nccl``."""
 
     UNDEFINED = "undefined"
     GLOO = "gloo"
@@ -53,10 +53,16 @@ class Backend(str):
 class ProcessGroup:
     """Processes that work together; made by :func:`init_process_group` and :func:`new_group`."""
 
-    def __init__(self, ranks: Sequence[int], engine: Engine, backend: str) -> None:
+    def __init__(
+        self, ranks: Sequence[int], engine: Engine, backend: str, kinds: dict[str, str] | None = None,
+        device: Any = None,
+    ) -> None:  # fmt: skip
         self.group_name = self.group_desc = engine.group
         self.ranks = list(ranks)  # in the world
-        self.engine = engine
+        self.engine = engine  # for tensors of the CPU, and for what processes tell each other
+        self.kinds = kinds  # the engine for each kind of device; None: one for all
+        self.bound_device_id = device
+        self._engines: dict[Any, Engine] = {}  # of other devices
         self.timeout = engine.timeout
         self._rank = engine.rank
         self._backend = backend
@@ -72,7 +78,40 @@ class ProcessGroup:
 
     def name(self) -> str:
         """The name of the way they communicate."""
-        return self.engine.name
+        return self.engine.name if self.kinds is None else next(iter(self.kinds.values()))
+
+    def engine_for(self, device: Any) -> Engine:
+        """The engine for tensors of ``device``.
+
+        Raises:
+            RuntimeError: there is none.
+        """
+        kinds = self.kinds
+        if kinds is None or (device.type == "cpu" and "cpu" in kinds):
+            return self.engine
+        if device.type not in kinds:
+            raise RuntimeError(
+                f"No backend type associated with device type {device.type}: the group's backend is {self._backend}"
+            )
+        if device not in self._engines:
+            _check_nccl()
+            from .engines.nccl import NcclEngine
+
+            self._engines[device] = NcclEngine(self.engine, device, len(self._engines))
+        return self._engines[device]
+
+    def own_device(self) -> Any:
+        """The device for small tensors of the group's own: the CPU where it takes part."""
+        if self.kinds is None or "cpu" in self.kinds:
+            return _core.device("cpu")
+        return self.bound_device_id or _core.device(next(iter(self.kinds)))
+
+    def close(self) -> None:
+        """Release what its engines used."""
+        for engine in self._engines.values():
+            engine.close()
+        self._engines.clear()
+        self.engine.close()
 
     @property
     def others(self) -> list[int]:
@@ -80,14 +119,18 @@ class ProcessGroup:
         return self.engine.others
 
     def run(
-        self, doing: str, begin: Callable[[Call], Any], finish: Callable[[], list], async_op: bool = False
-    ) -> Work | None:
-        """Begin a collective that is called ``doing``, which all processes do, and call ``finish`` when it is over."""
+        self, doing: str, begin: Callable[[Call], Any], finish: Callable[[], list], async_op: bool = False,
+        engine: Engine | None = None,
+    ) -> Work | None:  # fmt: skip
+        """Begin a collective that is called ``doing``, which all processes do, and call ``finish`` when it is over.
+
+        ``engine`` is the one that ``begin`` calls, that of the CPU by default.
+        """
         for watcher in WATCHERS:
             watcher.collective(doing)
         call = Call.here(self.group_name, self._count, doing)
         self._count += 1
-        return self.engine.run(lambda: begin(call), finish, async_op)
+        return (engine or self.engine).run(lambda: begin(call), finish, async_op)
 
 
 class _World:
@@ -147,16 +190,41 @@ def is_mpi_available() -> bool:
 
 
 def is_nccl_available() -> bool:
+    """Whether NCCL, NVIDIA's library, is installed."""
+    from ..cuda import _nccl
+
+    return not _nccl.why_none()
+
+
+def is_ucc_available() -> bool:
     """False."""
     return False
 
 
-is_ucc_available = is_xccl_available = is_nccl_available
+is_xccl_available = is_ucc_available
+
+
+def _check_nccl() -> None:
+    """Raise an error where there is no NCCL or no GPU."""
+    from .. import cuda
+    from ..cuda import _nccl
+
+    if why := _nccl.why_none():
+        raise RuntimeError(
+            f"Distributed package doesn't have NCCL built in: {why}. Without it, use the backend 'gloo' or 'mpi' and "
+            f"tensors on the CPU"
+        )
+    if not cuda.is_available():
+        raise ValueError(
+            f"ProcessGroupNCCL is only supported with GPUs, no GPUs found! ({cuda._contract.why_none()}). Use the "
+            f"backend 'gloo' or 'mpi', or 'cpu:gloo,cuda:nccl' where tensors may be on the CPU"
+        )
 
 
 def is_backend_available(backend: str) -> bool:
     """Whether there is such a backend."""
-    return backend.lower() == "gloo" or (backend.lower() == "mpi" and is_mpi_available())
+    name = backend.lower()
+    return name == "gloo" or (name == "mpi" and is_mpi_available()) or (name == "nccl" and is_nccl_available())
 
 
 def get_default_backend_for_device(device: Any) -> str:
@@ -211,31 +279,73 @@ def resolve(group: Any) -> ProcessGroup | None:
     return group
 
 
-def _check_backend(backend: str | None) -> tuple[str, str]:
-    """The backend as it was asked for, and the engine that this means."""
+def _check_backend(backend: str | None) -> tuple[str, dict[str, str]]:
+    """The backend as it was asked for, and the engine for each kind of device. The first is that of the host."""
     name = Backend(backend or ("mpi" if launched.by_mpi() and is_mpi_available() else "undefined"))
     devices = {device: kind for device, _, kind in (part.strip().rpartition(":") for part in name.split(","))}
     if "," in name and "" in devices:
         raise ValueError(
             f"init_process_group: expected a backend, or one for each device as in 'cpu:gloo', got {name!r}"
         )
-    if "cpu" in devices:  # what is for GPUs is never used: the tensors of a collective are on the CPU
-        devices = {"cpu": devices["cpu"]}
-    kinds = set(devices.values())
-    for kind in kinds:
-        if kind == "nccl":
-            raise RuntimeError(
-                "Distributed package doesn't have NCCL built in, as collectives take tensors on the CPU alone; use the "
-                "backend 'gloo' or 'mpi', or 'cpu:gloo,cuda:nccl' where the program's tensors may be on the CPU"
-            )
+    for device, kind in devices.items():
+        if kind == "nccl" and device in ("", "cuda") and "cpu" not in devices:
+            _check_nccl()
         if kind == "mpi" and not is_mpi_available():
             raise RuntimeError(
                 "Distributed package doesn't have MPI built in: it stands on mpi4py and an MPI library. "
                 "Install both with: pip install 'taeda[distributed]' mpich"
             )
-        if kind not in ("gloo", "mpi", "undefined"):
-            raise AssertionError(f"Unknown backend type {kind}; there are 'gloo' and 'mpi'")
-    return name, "mpi" if "mpi" in kinds else "gloo"
+        if kind not in ("gloo", "mpi", "undefined", "nccl"):
+            raise AssertionError(f"Unknown backend type {kind}; there are 'gloo', 'mpi' and 'nccl'")
+        if (device == "cpu" and kind == "nccl") or (device not in ("", "cpu") and kind != "nccl"):
+            raise RuntimeError(
+                f"init_process_group: {name!r}: the backend of the CPU is 'gloo' or 'mpi', that of GPUs is 'nccl'"
+            )
+    if devices == {"": "undefined"}:
+        return name, {"cpu": "gloo", "cuda": "nccl"}
+    if "" in devices:
+        return name, {"cuda" if name == "nccl" else "cpu": name}
+    return name, dict(sorted(devices.items()))  # that of the CPU first
+
+
+def _host(kinds: dict[str, str]) -> str:
+    """The engine by which processes tell each other what they need."""
+    return "mpi" if kinds.get("cpu") == "mpi" else "gloo"
+
+
+def _check_device(device: Any) -> Any:
+    """The argument ``device_id`` as a device with an index, or None.
+
+    Raises:
+        ValueError: there is no such GPU.
+    """
+    if device is None:
+        return None
+    from .. import cuda
+
+    kind = "cuda" if cuda.is_available() else None
+    if isinstance(device, int):
+        if kind is None:
+            raise ValueError(
+                "device_id is an int, but no accelerator support is found; leave it out where tensors are on the CPU"
+            )
+        return _core.device(kind, device)
+    device = _core.device(device)
+    if device.type == "cpu":
+        return None
+    if device.type != kind:
+        raise ValueError(
+            f"device_id {device} does not match the current accelerator support: {kind}; leave it out where tensors "
+            f"are on the CPU"
+        )
+    if ":" not in str(device):
+        raise ValueError("Please use a device_id with index.")
+    if device.index >= cuda.device_count():
+        raise ValueError(
+            f"device_id {device} is out of range. Please use a device index less than the number of accelerators "
+            f"available: {cuda.device_count()}."
+        )
+    return device
 
 
 def init_process_group(
@@ -246,8 +356,9 @@ def init_process_group(
     """Make this process one of a group of ``world_size``.
 
     Args:
-        backend: ``"gloo"`` (TCP, and shared memory on one machine) or ``"mpi"``. None: ``"mpi"`` under an MPI launcher
-            where mpi4py is installed, else ``"gloo"``.
+        backend: ``"gloo"`` (TCP, and shared memory on one machine), ``"mpi"``, or ``"nccl"`` for tensors on GPUs; or
+            one for each kind of device, as ``"cpu:gloo,cuda:nccl"``. None: ``"mpi"`` under an MPI launcher where mpi4py
+            is installed, else ``"cpu:gloo,cuda:nccl"``.
         init_method: where they meet: ``"env://"`` (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, or SLURM's variables;
             the default), ``"tcp://host:port"``, at the process of rank 0, or ``"file:///path"``. MPI needs none.
         timeout: how long one waits for another, 30 minutes by default.
@@ -255,7 +366,7 @@ def init_process_group(
         rank: the number of this one, from 0; MPI knows.
         store: where they meet, in place of ``init_method``.
         group_name, pg_options: accepted.
-        device_id: none but the CPU.
+        device_id: the GPU of this process, whose communicator is made at once.
     Raises:
         ValueError: there is a group already, or what says where and who is missing.
         AssertionError: there is no backend of the name.
@@ -264,24 +375,25 @@ def init_process_group(
     if _world.default is not None:
         raise ValueError("trying to initialize the default process group twice!")
     timeout = default_pg_timeout if timeout is None else timeout
-    if device_id is not None and _core.device(device_id).type == "cuda":
-        raise ValueError(
-            f"init_process_group: device_id {device_id}: collectives take tensors on the CPU alone; leave it out"
-        )
+    device = _check_device(device_id)
     check_timeout(timeout)
     assert store is None or init_method is None, "Cannot specify both init_method and store."
     asked_by_name = backend is not None
-    backend, kind = _check_backend(backend)
-    if kind == "mpi" and not asked_by_name and (store is not None or init_method is not None):
-        backend, kind = "undefined", "gloo"  # where to meet is for gloo
-    if kind == "mpi":
+    if device is not None and not asked_by_name:
+        backend = Backend.default_device_backend_map[device.type]
+    backend, kinds = _check_backend(backend)
+    if _host(kinds) == "mpi" and not asked_by_name and (store is not None or init_method is not None):
+        backend, kinds = _check_backend("undefined")  # where to meet is for gloo
+    if _host(kinds) == "mpi":
         engine, shared = _mpi_engine(timeout, rank, world_size), None
     else:
         engine, shared = _gloo_engine(timeout, init_method, rank, world_size, store)
     _world.store, _world.engine = shared, engine
     _world.made, _world.local = 1, {}
-    _world.default = ProcessGroup(range(engine.size), engine, backend)
+    _world.default = ProcessGroup(range(engine.size), engine, backend, kinds, device)
     _world.groups = [_world.default]
+    if device is not None and "cuda" in kinds:
+        _world.default.engine_for(device).open()
 
 
 def check_timeout(timeout: Any) -> None:
@@ -323,7 +435,7 @@ def destroy_process_group(group: Any = None) -> None:
     assert _world.default is not None or group is not None, "Process group cannot be None"
     if group is None or group is _world.default:
         for one in reversed(_world.groups):
-            one.engine.close()
+            one.close()
         for engine in _world.shrunk:
             engine.close()
         _world.__init__()  # type: ignore[misc]
@@ -331,7 +443,7 @@ def destroy_process_group(group: Any = None) -> None:
         resolved = resolve(group)
         if resolved is not None:
             _world.groups.remove(resolved)
-            resolved.engine.close()
+            resolved.close()
 
 
 def new_group(
@@ -372,16 +484,18 @@ def new_group(
         raise ValueError(f"new_group: expected each rank once, got {chosen}")
     if not chosen:
         raise TypeError("new_group: expected at least one rank, got none")
-    named, kind = _check_backend(backend) if backend is not None else (world._backend, world.name())
-    if kind != world.name() and backend != "undefined":
-        raise RuntimeError(f"new_group: the processes communicate by '{world.name()}'; a group cannot by '{backend}'")
+    named, kinds = _check_backend(backend) if backend is not None else (world._backend, world.kinds)
+    if backend not in (None, "undefined") and kinds is not None and _host(kinds) != world.engine.name:
+        raise RuntimeError(
+            f"new_group: the processes communicate by '{world.engine.name}'; a group cannot by '{backend}'"
+        )
     if world.rank() not in chosen:
         if not use_local_synchronization:
             _world.made += 1
         return GroupMember.NON_GROUP_MEMBER
     name = name_of_next(chosen, use_local_synchronization)
     engine = world.engine.split(name, chosen, world.timeout if timeout is None else timeout)
-    made = ProcessGroup(chosen, engine, named)
+    made = ProcessGroup(chosen, engine, named, kinds, world.bound_device_id)
     made.group_desc = group_desc or name
     _world.groups.append(made)
     return made
@@ -433,6 +547,8 @@ def get_backend_config(group: Any = None) -> str:
     asked, name = found._backend, found.name()
     if ":" in asked:
         return asked
+    if asked == Backend.NCCL:
+        return "cuda:nccl"
     return f"cpu:{name}" if asked == Backend.UNDEFINED else f"cpu:{name},cuda:{name}"
 
 
@@ -463,6 +579,11 @@ def get_group_rank(group: Any, global_rank: int) -> int:
     if global_rank not in ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
     return ranks.index(global_rank)
+
+
+def device_of(group: Any = None) -> Any:
+    """The device for small tensors that the processes of a group exchange for themselves."""
+    return _within(group).own_device()
 
 
 def get_pg_count() -> int:

@@ -66,7 +66,8 @@ def _subgroups(lists: list[list[int]], timeout: timedelta | None, backend: str |
 def _part(parent: ProcessGroup, members: list[int], name: str, timeout: timedelta | None) -> ProcessGroup:
     """The group of the ranks ``members`` of ``parent``; each of them, and nobody else, calls this."""
     engine = parent.engine.split(name, members, parent.timeout if timeout is None else timeout)
-    made = ProcessGroup([parent.ranks[rank] for rank in members], engine, parent._backend)
+    ranks = [parent.ranks[rank] for rank in members]
+    made = ProcessGroup(ranks, engine, parent._backend, parent.kinds, parent.bound_device_id)
     _world.groups.append(made)
     return made
 
@@ -136,7 +137,7 @@ def shrink_group(
     old = resolve(group)
     if old is None:
         raise ValueError("shrink_group: this process is not in the group")
-    if old.name() == "mpi":
+    if old.engine.name == "mpi":
         raise TypeError("Process group backend 'mpi' does not support shrinking operations; use 'gloo'")
     _within(old, ranks_to_exclude, "shrink_group")
     left = [rank for rank in range(old.size()) if rank not in ranks_to_exclude]
@@ -149,7 +150,7 @@ def shrink_group(
         made.ranks = list(range(len(left)))
         for other in _world.groups:
             if other is not made and other is not old:
-                other.engine.close()
+                other.close()
         _world.shrunk.append(old.engine)  # its connections are used on
         _world.default, _world.engine, _world.groups = made, made.engine, [made]
     return made

@@ -8,6 +8,7 @@ from typing import Any
 from ..._core import int64
 from ...ops.exchange import tensor
 from ..collectives import all_reduce
+from ..groups import device_of
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 
@@ -114,7 +115,7 @@ class Join:
 
 
 def _count(mine: int, group: Any) -> int:
-    total = tensor(mine, dtype=int64, device="cpu")
+    total = tensor(mine, dtype=int64, device=device_of(group))
     all_reduce(total, group=group)
     return int(total.item())
 

@@ -127,8 +127,8 @@ def _tensor(name: str, found: dict, places: dict[MetadataIndex, Any]) -> TensorS
 
 
 def _own_memory(t: Tensor) -> Tensor:
-    """Tensors that share memory are written each by itself."""
-    t = t.detach()
+    """Tensors that share memory are written each by itself, those of a device from copies on the CPU."""
+    t = t.detach().cpu()
     return t if t.is_contiguous() and t.untyped_storage().nbytes() == t.nbytes else t.contiguous().clone()
 
 

@@ -14,7 +14,7 @@ from taeda.utils._pytree import tree_map
 from ..._typed import Tensor
 from ..collectives import broadcast
 from ..data_parallel import DistributedDataParallel
-from ..groups import get_rank, is_initialized
+from ..groups import device_of, get_rank, is_initialized
 from ..objects import broadcast_object_list
 from ..tensor.dtensor import DTensor, implicit_replication, wrap
 from ..tensor.layout import replicated
@@ -34,7 +34,7 @@ class StateDictOptions:
 
     Args:
         full_state_dict: whole tensors rather than DTensors.
-        cpu_offload: whole tensors at rank 0 alone; the others get empty dicts.
+        cpu_offload: tensors on the CPU; whole ones at rank 0 alone, where the others get empty dicts.
         ignore_frozen_params: leave out parameters that require no gradient.
         keep_submodule_prefixes: accepted.
         strict: entries and parameters must be the same.
@@ -80,8 +80,8 @@ def _shown(value: Any, options: StateDictOptions) -> Any:
         return value
     value = value.detach()
     if options.full_state_dict and isinstance(value, DTensor):
-        return value.full_tensor()
-    return value
+        value = value.full_tensor()
+    return value.cpu() if options.cpu_offload and value.device.type != "cpu" else value
 
 
 def _is_elsewhere(options: StateDictOptions) -> bool:
@@ -192,12 +192,14 @@ def _like(value: Any, own: Any) -> Any:
     if tuple(value.shape) != tuple(own.shape):
         return value
     layout = own._layout._replace(placements=replicated(own.device_mesh))
-    return wrap(redistribute(value.detach(), layout, own.placements), own._layout)
+    value = value.detach() if own.is_meta else value.detach().to(own.device)
+    return wrap(redistribute(value, layout, own.placements), own._layout)
 
 
 def from_rank0(state: dict[str, Any]) -> dict[str, Any]:
     """The state dict of rank 0, at all processes: its form as objects, its tensors as they are."""
     tensors: list[Tensor] = []
+    place = device_of()
 
     def note(x: Any) -> Any:
         if not isinstance(x, Tensor):
@@ -214,7 +216,10 @@ def from_rank0(state: dict[str, Any]) -> dict[str, Any]:
         if isinstance(form, list):
             return [made(v) for v in form]
         if isinstance(form, tuple) and len(form) == 4 and form[0] == "tensor":
-            t = tensors[form[1]].clone() if get_rank() == 0 else taeda.empty(form[2], dtype=getattr(taeda, form[3]))
+            if get_rank() == 0:
+                t = tensors[form[1]].to(place, copy=True)
+            else:
+                t = taeda.empty(form[2], dtype=getattr(taeda, form[3]), device=place)
             broadcast(t, 0)
             return t
         return form

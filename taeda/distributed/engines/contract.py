@@ -1,7 +1,7 @@
 """The contract: what an engine gives a group of processes.
 
 The functions of ``collectives.py`` check their arguments, lay tensors out densely and copy results back. An engine
-moves the memory. It knows nothing of shapes: every tensor it is given is flat, contiguous and on the CPU, and of the
+moves the memory. It knows nothing of shapes: every tensor it is given is flat, contiguous and on its device, and of the
 same dtype and number of elements at all processes unless said otherwise. Ranks are those in the group.
 
 What an engine owes:
@@ -19,6 +19,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -57,6 +58,20 @@ def call_site() -> str:
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "taeda":
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def adjacent(parts: Sequence[Tensor]) -> Tensor | None:
+    """One flat tensor of ``parts`` whose memory lies one behind the other; None: it does not."""
+    if len(parts) == 1:
+        return parts[0]
+    at = parts[0].data_ptr()
+    storage = parts[0].untyped_storage().data_ptr()
+    for part in parts:
+        if part.data_ptr() != at or part.untyped_storage().data_ptr() != storage:
+            return None
+        at += part.numel() * part.element_size()
+    total = sum(part.numel() for part in parts)
+    return parts[0].as_strided((total,), (1,), parts[0].storage_offset())
 
 
 class Engine(ABC):
@@ -111,6 +126,16 @@ class Engine(ABC):
     @abstractmethod
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
         """Write what one of ``ranks`` sends under ``tag`` to ``x``; ``Work.source`` is who did."""
+
+    def look(self) -> None:  # noqa: B027 - engines may have no way to know
+        """Raise an error where a process of the group is known to be gone, or to have failed."""
+
+    def tell(self, text: str) -> None:  # noqa: B027 - as above
+        """Let the others of the group fail with ``text``, where there is a way."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """Within it, messages may be collected; they begin together at the end."""
+        return nullcontext()
 
     @abstractmethod
     def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> Engine:

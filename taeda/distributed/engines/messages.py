@@ -51,6 +51,16 @@ class MessageEngine(BlockingEngine):
         made._whole = False
         return made
 
+    def look(self) -> None:
+        """See :meth:`Engine.look`."""
+        if self.links is not None:
+            self.links.trouble([self.ranks[other] for other in self.others], self.group, "work of GPUs")
+
+    def tell(self, text: str) -> None:
+        """See :meth:`Engine.tell`."""
+        if self.links is not None:
+            self.links.tell(self.group, text)
+
     def close(self) -> None:
         """See :meth:`Engine.close`."""
         super().close()

@@ -46,7 +46,7 @@ from ..debug import DebugLevel, get_debug_level
 from ..errors import DistBackendError
 from ..reduction import HALVES, ReduceOp
 from ..work import Work
-from .contract import Call, Engine, call_site
+from .contract import Call, Engine, adjacent, call_site
 from .messages import bytes_of
 
 try:
@@ -141,16 +141,8 @@ class _Reduction:
 
 def _joined(parts: Sequence[Tensor]) -> tuple[Tensor, bool]:
     """One flat tensor of ``parts``, and whether that is their own memory, one behind the other."""
-    if len(parts) == 1:
-        return parts[0], True
-    at = parts[0].data_ptr()
-    storage = parts[0].untyped_storage().data_ptr()
-    for part in parts:
-        if part.data_ptr() != at or part.untyped_storage().data_ptr() != storage:
-            return cat(list(parts)), False
-        at += part.numel() * part.element_size()
-    total = sum(part.numel() for part in parts)
-    return parts[0].as_strided((total,), (1,), parts[0].storage_offset()), True
+    whole = adjacent(parts)
+    return (cat(list(parts)), False) if whole is None else (whole, True)
 
 
 class _Ends:

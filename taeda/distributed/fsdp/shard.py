@@ -9,11 +9,12 @@ from typing import Any
 from taeda.nn import Module
 
 from ... import nn
+from ...autograd import no_grad
 from ..device_mesh import DeviceMesh, init_device_mesh
-from ..groups import get_process_group_ranks, get_world_size, new_group
+from ..groups import device_of, get_process_group_ranks, get_world_size, new_group
 from ..tensor.placement_types import Shard
 from .parameters import ShardedParameter
-from .policies import MixedPrecisionPolicy, OffloadPolicy
+from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 from .state import State, states_of
 from .unit import Unit
 
@@ -128,7 +129,7 @@ def fully_shard(
             processes, from which the backward pass gathers them.
         shard_placement_fn: ``(parameter) -> Shard(dim)`` or None for dimension 0.
         mp_policy: dtypes.
-        offload_policy: parts are on the CPU in any case.
+        offload_policy: parts of modules on the CPU are there in any case; of others they cannot be.
         ignored_params: parameters to leave as they are.
         dp_mesh_dims: not taken.
     Returns:
@@ -140,7 +141,8 @@ def fully_shard(
     """
     if dp_mesh_dims is not None:
         raise NotImplementedError("fully_shard: dp_mesh_dims is not there; give the mesh of data parallelism")
-    mesh = mesh if mesh is not None else init_device_mesh("cpu", (get_world_size(),))
+    if mesh is None:
+        mesh = init_device_mesh(_kind_of_device(module), (get_world_size(),))
     if mesh.ndim not in (1, 2):
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
     modules = list(module) if isinstance(module, (list, tuple)) else [module]
@@ -151,6 +153,11 @@ def fully_shard(
             raise AssertionError(f"fully_shard: expected a module that was not sharded before, got {type(m).__name__}")
         if isinstance(m, (nn.ModuleList, nn.ModuleDict)):
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {m}")
+    if mesh.device_type != "cpu":
+        if isinstance(offload_policy, CPUOffloadPolicy):
+            raise NotImplementedError(f"fully_shard: parts on the CPU of a module on device {mesh.device_type}")
+        for m in modules:
+            _move(m, mesh.device_type)
     policy = mp_policy or MixedPrecisionPolicy()
     asked, near = _resharding(reshard_after_forward, mesh)
     parameters = [
@@ -164,6 +171,23 @@ def fully_shard(
         m._fsdp_state = State(m, unit, asked)
         m.__class__ = _class_for(type(m))
     return module
+
+
+def _kind_of_device(module: Any) -> str:
+    """Where a module's parameters are; that of the default group where they are on the CPU."""
+    for m in module if isinstance(module, (list, tuple)) else [module]:
+        for p in m.parameters() if isinstance(m, Module) else ():
+            if p.device.type not in ("cpu", "meta"):
+                return p.device.type
+    return device_of().type
+
+
+def _move(module: Module, kind: str) -> None:
+    """Parameters and buffers of the CPU go to the devices of that kind."""
+    with no_grad():
+        for t in (*module.parameters(), *module.buffers()):
+            if t.device.type == "cpu":
+                t.data = t.data.to(kind)
 
 
 def _resharding(asked: Any, mesh: DeviceMesh) -> tuple[bool | None, Any]:

@@ -225,7 +225,7 @@ def sync_batch_norm(
     dims = [d for d in range(input.dim()) if d != 1]
     shape = [-1 if d == 1 else 1 for d in range(input.dim())]
     x = input.float() if input.element_size() < 4 else input
-    count = exchange.tensor(float(input.numel() // input.shape[1]), dtype=float64, device="cpu")
+    count = exchange.tensor(float(input.numel() // input.shape[1]), dtype=float64, device=input.device)
     collectives.all_reduce(count, group=group)
     n = count.item()
     if n <= 1:

@@ -10,7 +10,7 @@ import taeda
 
 from ..._typed import Tensor
 from ..collectives import irecv, isend
-from ..groups import Work
+from ..groups import Work, device_of
 from .orders import BACKWARD, FORWARD, in_loop
 
 _KINDS = (FORWARD, BACKWARD)
@@ -89,8 +89,9 @@ class Channel:
         if key not in self._known:
             self._known[key] = metas
             text = json.dumps(metas).encode()
-            self._post(to, FORWARD, taeda.tensor(len(text), device="cpu"))
-            self._post(to, FORWARD, taeda.frombuffer(bytearray(text), dtype=taeda.uint8))
+            device = device_of(self._group)
+            self._post(to, FORWARD, taeda.tensor(len(text), device=device))
+            self._post(to, FORWARD, taeda.frombuffer(bytearray(text), dtype=taeda.uint8).to(device))
         elif self._known[key] != metas:
             raise RuntimeError(
                 f"[Stage {self._stage}] microbatch {microbatch}: outputs are {told(metas)}, in the first step they "
@@ -107,8 +108,9 @@ class Channel:
             return self.mail.pop((self._stage, FORWARD, microbatch))
         key = ("received", microbatch, taeda.is_grad_enabled())
         if key not in self._known:
-            size = self._take(frm, FORWARD, taeda.tensor(0, device="cpu")).item()
-            text = self._take(frm, FORWARD, taeda.empty(size, dtype=taeda.uint8, device="cpu"))
+            device = device_of(self._group)
+            size = self._take(frm, FORWARD, taeda.tensor(0, device=device)).item()
+            text = self._take(frm, FORWARD, taeda.empty(size, dtype=taeda.uint8, device=device))
             self._known[key] = [Meta(d, tuple(shape), g) for d, shape, g in json.loads(bytes(text.tolist()))]
         inputs = []
         for meta in self._known[key]:

@@ -111,8 +111,8 @@ class Capturing:
         self.captures: dict[Any, Capture] = {}  # by the stream
 
     def changed(self) -> None:
-        """Launches run at once only where nothing is captured."""
-        self.native["AT_ONCE"] = self.whim is None and self.level == "fast" and not self.captures
+        """Launches run at once only where nothing is captured, and nothing waits for other processes."""
+        self.native["AT_ONCE"] = self.whim is None and self.level == "fast" and not (self.captures or self.waiting)
 
     def captured(self, stream: Any, do: Callable | None) -> Node | None:
         """The node for work of a stream that is captured; None: it is not."""

@@ -241,12 +241,13 @@ class Compiler:
 
 
 class Operation:
-    """Something queued: what it does, and what must be done before."""
+    """Something queued: what it does, what must be done before, and whether other processes have done their part."""
 
-    __slots__ = ("after", "clock", "do", "done", "stream", "time")
+    __slots__ = ("after", "clock", "do", "done", "ready", "stream", "time")
 
-    def __init__(self, stream: Stream, do: Callable | None, after: list, clock: dict):
+    def __init__(self, stream: Stream, do: Callable | None, after: list, clock: dict, ready: Callable | None = None):
         self.stream, self.do, self.after, self.done, self.time = stream, do, after, False, 0.0
+        self.ready = ready
         self.clock = clock  # for each stream: how many of its operations come before, this one counted
 
 
@@ -275,6 +276,8 @@ class Driver(Capturing):
         self.written = (ctypes.c_ubyte * 64)(*[WRITTEN] * 64)
         self.compiler = Compiler()
         self.lock = threading.RLock()
+        self.moved = threading.Condition(self.lock)
+        self.mover: threading.Thread | None = None
         self.keep: list = []
         slow = self.export("cuLaunchKernel", SIGNATURES["cuLaunchKernel"])
         self.native = Native(self.compiler.llvm, self.compiler.machines[1], slow, self.failed)
@@ -302,6 +305,7 @@ class Driver(Capturing):
         self.clock: dict[Stream, int] = {}  # what the host has waited for
         self.begin_captures()
         self.recent: list[tuple[int, int, Operation]] = []  # work that it has not, with its epochs
+        self.waiting: list[Operation] = []  # for other processes
         self.present: Operation | None = None
         self.check(self.level)
 
@@ -418,8 +422,12 @@ class Driver(Capturing):
 
     # ---- the order of work -------------------------------------------------------------------------------------------
 
-    def queue(self, stream: Stream, do: Callable | None) -> Operation | Node:
-        """``do`` comes after what its stream holds, what that waits for, and by the rules of the default stream."""
+    def queue(self, stream: Stream, do: Callable | None, ready: Callable | None = None) -> Operation | Node:
+        """``do`` comes after what its stream holds, what that waits for, and by the rules of the default stream.
+
+        Work of several processes is done when ``ready()`` says that the others' part is here. It is asked again and
+        again, once what comes before is done, and may begin what takes time.
+        """
         node = self.captured(stream, do)
         if node is not None:
             return node
@@ -437,10 +445,12 @@ class Driver(Capturing):
         clock[stream] = clock.get(stream, 0) + 1
         stream.clock = clock
         stream.waits = []
-        operation = Operation(stream, do, after, clock)
+        operation = Operation(stream, do, after, clock, ready)
         stream.queue.append(operation)
+        if ready is not None:
+            self.begin_to_wait(operation)
         if self.whim is None:
-            self.finish(operation)
+            self.finish(operation, patient=False)
         elif self.whim.random() < 0.3:
             self.drift(context)
         return operation
@@ -450,10 +460,34 @@ class Driver(Capturing):
         streams = [s for s in self.streams[context] if s.queue]
         if streams and self.whim is not None:
             queue = self.whim.choice(streams).queue
-            self.finish(queue[self.whim.randrange(min(len(queue), 3))])
+            self.finish(queue[self.whim.randrange(min(len(queue), 3))], patient=False)
 
-    def finish(self, operation: Operation | None) -> None:
-        """Do ``operation`` and what must come before, and by chance more."""
+    def begin_to_wait(self, operation: Operation) -> None:
+        """There is work of several processes: it goes on while this process does something else."""
+        self.waiting.append(operation)
+        self.changed()
+        self.moved.notify_all()
+        if self.mover is None:
+            self.mover = threading.Thread(target=self.go_on, name="emulated devices", daemon=True)
+            self.mover.start()
+
+    def go_on(self) -> None:
+        while True:
+            with self.lock:
+                while not self.waiting:
+                    self.moved.wait()
+                for x in list(self.waiting):
+                    self.finish(x, patient=False)
+                if self.whim is None:
+                    for s in [s for streams in self.streams.values() for s in streams]:
+                        self.finish(s.queue[-1] if s.queue else None, patient=False)
+                self.waiting = [x for x in self.waiting if not x.done]
+                self.changed()
+                self.moved.notify_all()
+            time.sleep(0.0005)
+
+    def finish(self, operation: Operation | None, patient: bool = True) -> None:
+        """Do ``operation`` and what must come before, and by chance more; only what can be done now, if not patient."""
         stack = [operation] if operation is not None else []
         while stack:
             x = stack[-1]
@@ -466,15 +500,20 @@ class Driver(Capturing):
                     self.whim.shuffle(before)
                 stack.extend(before)
                 continue
+            if x.ready is not None and not x.ready():
+                if not patient:
+                    return
+                self.moved.wait(0.001)
+                continue
             stack.pop()
             self.perform(x)
             if self.whim is not None and self.whim.random() < 0.2:
                 others = [s.queue[0] for s in self.streams[x.stream.context] if s.queue]
                 if others:
-                    stack.append(self.whim.choice(others))
+                    self.finish(self.whim.choice(others), patient=False)
 
     def perform(self, x: Operation) -> None:
-        x.done, x.after, do, x.do = True, [], x.do, None
+        x.done, x.after, do, x.do, x.ready = True, [], x.do, None, None
         x.stream.queue.popleft()
         x.time = time.perf_counter()
         if do is not None and not x.stream.context.error:
@@ -838,7 +877,7 @@ class Driver(Capturing):
         if stream in self.captures:
             if wait or pageable:
                 raise self.captures[stream].fail("STREAM_CAPTURE_UNSUPPORTED")
-        elif self.whim is not None and not wait and not from_kept and not self.is_pinned(source):
+        elif (self.whim or self.waiting) and not wait and not from_kept and not self.is_pinned(source):
             staged = ctypes.create_string_buffer(ctypes.string_at(source, nbytes), nbytes)
             from_at = ctypes.addressof(staged)
 

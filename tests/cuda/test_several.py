@@ -1,0 +1,31 @@
+"""Two processes, each with an emulated GPU, and a stand-in of NCCL between them."""
+
+import re
+
+import pytest
+
+from .program import ROOT, emulated, started
+
+PROGRAMS = ["collectives", "data_parallel", "sharded", "cut", "pipeline"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_two_processes(name, tmp_path):
+    out = emulated(
+        "-m", "taeda.distributed.run", "--nproc-per-node=2", str(ROOT / "tests/cuda/several.py"), name,
+        TAEDA_TARGET="lane", TMPDIR=str(tmp_path),
+    )  # fmt: skip
+    assert out.split() == ["done", "done"]
+    assert not list(tmp_path.glob("taeda-nccl-*"))  # nothing is left of the exchange
+
+
+@pytest.mark.parametrize("how, said", [
+    ("ends", r"rank 0: all_reduce\(float32\[5\], SUM\) at \S+several.py:\d+: .*rank 1 has ended"),
+    ("sleeps", r"rank 0: all_reduce\(float32\[5\], SUM\) at \S+several.py:\d+: it did not end within 0:00:03"),
+])  # fmt: skip
+def test_a_process_that_is_gone_is_named(how, said, tmp_path):
+    done = started(
+        "-m", "taeda.distributed.run", "--nproc-per-node=2", str(ROOT / "tests/cuda/several.py"), "lost", how,
+        TMPDIR=str(tmp_path),
+    )  # fmt: skip
+    assert done.returncode and "not reached" not in done.stdout and re.search(said, done.stderr), done.stderr
