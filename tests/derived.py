@@ -70,18 +70,21 @@ def pointwise_ops() -> dict[str, Op]:
     return {name: OPS[name] for name in found.values()}
 
 
-def other_ops() -> dict[str, Op]:
-    """The other ops that there are calls of: those with samples, and those whose parameters say enough."""
+def public_ops() -> dict[str, Op]:
+    """The other ops that users call, without those that draw numbers."""
     found: dict[int, str] = {}
     for name, op in OPS.items():
         public = name in METHODS or hasattr(taeda, name) or hasattr(taeda.nn.functional, name)
         if not isinstance(op, Op) or op.traits.get("pointwise") or "functional" in op.traits or name.endswith("_"):
             continue
-        if not public:
-            continue
-        if samples(op):
+        if public and not op.traits.get("random"):
             found.setdefault(id(op), name)
     return {name: OPS[name] for name in found.values()}
+
+
+def other_ops() -> dict[str, Op]:
+    """The public ops that there are calls of: those with samples, and those whose parameters say enough."""
+    return {name: op for name, op in public_ops().items() if samples(op)}
 
 
 def guesses(op: Op, make: Maker) -> list[Args]:
@@ -103,7 +106,7 @@ def guesses(op: Op, make: Maker) -> list[Args]:
         "normalized_shape": lambda: (4,),
     }
     required = [p for p, d in zip(op.params, op.defaults, strict=True) if d is REQUIRED]
-    if any(p not in values for p in required) or op.traits.get("random"):
+    if any(p not in values for p in required):
         return []
     calls: list[Args] = [((), {p: values[p]() for p in required})]
     optional = [p for p in op.params if p not in required and p in ("dim", "keepdim")]

@@ -468,7 +468,7 @@ cdef object plan_of_body(Op op, PyObject** bound):
         collect(x, tensors)
     try:
         return record(op.run_bound, args, tensors)
-    except Exception as error:   # the body runs next, and raises its errors
+    except RuntimeError as error:   # NoPlan, or an error of the body, which runs next and raises it
         return str(error)
 
 

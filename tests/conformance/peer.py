@@ -61,11 +61,16 @@ def failure(fn, *args, **kwargs):
     return type(error).__name__ if error is not None else "no error"
 
 
-def compare(name, fn, *args, tolerance=None, **kwargs):
-    """``fn(framework, *args)`` in both gives the same values, or fails with the same type of exception."""
+#: What calls with wrong arguments raise. A mistake in a test raises something else, such as AttributeError.
+ERRORS = (RuntimeError, ValueError, TypeError, IndexError, OverflowError)
+
+
+def compare(name, fn, *args, tolerance=None, raises=(), **kwargs):
+    """``fn(framework, *args)`` in both gives the same values or, where ``raises`` says so, the same exception."""
     want, theirs_error = outcome(fn, torch, *args, **kwargs)
     got, our_error = outcome(fn, taeda, *ours(args), **{k: ours(v) for k, v in kwargs.items()})
-    if theirs_error is not None:
+    if theirs_error is not None or raises:
+        assert isinstance(theirs_error, raises), f"{name}: PyTorch gives {theirs_error!r}, the test expects {raises}"
         assert our_error is not None, f"{name}: PyTorch raises {theirs_error!r}, taeda gives {got!r}"
         expected = (RuntimeError,) if isinstance(theirs_error, RuntimeError) else (type(theirs_error),)
         assert isinstance(our_error, expected), f"{name}: {our_error!r} instead of {theirs_error!r}"

@@ -7,7 +7,7 @@ from taeda.ops import contraction
 
 torch = pytest.importorskip("torch")
 
-from tests.conformance.peer import compare, gradients  # noqa: E402
+from tests.conformance.peer import ERRORS, compare, gradients  # noqa: E402
 
 EQUATIONS = {
     "ij,jk,kl->il": ((3, 4), (4, 2), (2, 5)),
@@ -71,11 +71,14 @@ def test_settings(monkeypatch):
     lambda T, x: (x, [0, 52]),
     lambda T, x: (x, "ij"),
     lambda T, x: (x, [0, 1], x),
-    lambda T, x: (x, [0, 1], x, [0, 1], []),
-    lambda T, x: (x, [0, ...], [..., 0]),
 ])  # fmt: skip
-def test_arguments(arguments):
-    compare("einsum", lambda T, x: T.einsum(*arguments(T, x)), torch.ones(2, 3))
+def test_wrong_arguments(arguments):
+    compare("einsum", lambda T, x: T.einsum(*arguments(T, x)), torch.ones(2, 3), raises=ERRORS)
+
+
+def test_lists_of_indices():
+    compare("einsum", lambda T, x: T.einsum(x, [0, 1], x, [0, 1], []), torch.ones(2, 3))
+    compare("einsum", lambda T, x: T.einsum(x, [0, ...], [..., 0]), torch.ones(2, 3))
 
 
 @pytest.mark.parametrize("shape", [(10, 32, 4), (1, 3, 2)])

@@ -23,8 +23,26 @@ def test_op(op, check):
     check(op)
 
 
+#: Public ops whose stanzas give no samples, and whose parameters do not say enough to make a call.
+UNCHECKED = set(
+    "_int_mm addmm addmv baddbmm cholesky_solve conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
+    "conv_transpose3d dot expand linear matrix_exp mv ormqr reshape select split_with_sizes unfold view "
+    "view_as_complex view_as_real".split()
+)
+
+
 def test_no_op_leaves_the_checks():
-    assert len(derived.pointwise_ops()) >= 216 and len(derived.other_ops()) >= 63
+    """No op leaves the checks in silence, as one would whose samples raise."""
+    raised = []
+    for name, op in derived.other_ops().items():
+        for args, kwargs in derived.samples(op):
+            try:
+                op(*args, **kwargs)
+            except Exception as error:
+                raised.append(f"{name}: {error!r}")
+    assert raised == []
+    assert set(derived.public_ops()) - set(derived.other_ops()) == UNCHECKED
+    assert len(derived.pointwise_ops()) >= 216
 
 
 @pytest.mark.parametrize("name", sorted(n for n in OPS if not n.startswith("_")))

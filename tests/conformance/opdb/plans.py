@@ -45,7 +45,7 @@ def attempt(function, args, kwargs) -> str:
         plan = make_plan(call, *copies(found))
     except NoPlan as error:
         return f"- {error}"
-    except Exception as error:
+    except RuntimeError as error:
         return f"- {type(error).__name__}: {str(error)[:80]}"
     mine, others = copies(found), copies(found)
     taeda.manual_seed(1)
