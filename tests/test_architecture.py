@@ -36,7 +36,7 @@ ORDER = [
         "amp nested testing _settings _asserts cpu cuda",
         "nn optim func masked _masked_tensor _numpy utils.checkpoint",
         "utils aten.spellings distributions io serialization hub multiprocessing jit _compiled",
-        "fx profiler utils._calls utils._summary",
+        "fx profiler utils._calls utils._histograms utils._memory_use utils._summary",
         "graph compiler library kernel _tiles _grid _row _scalars _opcheck utils._check_step utils._draw utils.cpp_extension",
         "export",
         "distributed onnx",

@@ -74,9 +74,14 @@ def builder_environment(python: str | Path) -> Path:
     """An environment with what the build needs; gives its interpreter."""
     inside = environment(python, OUT / "builder")
     run(inside, "-m", "pip", "install", "-q", "setuptools>=77", "Cython>=3.1")
-    for path in OUT.glob("builder/lib/python*/site-packages/Cython/Includes/**/*.pxd"):
-        os.utime(path, (0, 0))  # a new environment is no reason to compile all again
+    age_includes(inside)
     return inside
+
+
+def age_includes(python: Path) -> None:
+    """Make the files of an environment's Cython old: a new environment is no reason to compile all again."""
+    for path in (python.parent.parent / "lib").glob("python*/site-packages/Cython/Includes/**/*.pxd"):
+        os.utime(path, (0, 0))
 
 
 def copy_sources(to: Path) -> None:
@@ -284,6 +289,8 @@ def main() -> None:
     failed = []
     for python in [sys.executable] if args.built else args.python or interpreters():
         builder = Path(python) if args.built else builder_environment(python)
+        if args.built:
+            age_includes(builder)
         wheel = make_wheel(builder, sources, args.arm64)
         if platform.machine() == "x86_64" and not args.arm64 and not pack.exists():
             inside = environment(python, OUT / "compiles")

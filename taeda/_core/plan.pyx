@@ -24,6 +24,7 @@ from .tensor cimport VALUES, Tensor, address_of, alias_tensor, dtype, need_memor
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object, Py_ssize_t*) except NULL
     PyObject* TYPE_OF "Py_TYPE"(object)
+    void PyObject_GC_UnTrack(PyObject*)
 
 cdef object BAD = object()
 
@@ -247,6 +248,8 @@ cdef Tensor prototype(Tensor t):
     cdef Tensor made, base = <Tensor>Tensor.__new__(Tensor)
     base.code, base.holds = t.code, VALUES
     made = alias_tensor(base, t.nd, t.sizes, t.strides, 0)
+    PyObject_GC_UnTrack(<PyObject*>base)  # they have no memory: programs that ask the collector for all tensors, and
+    PyObject_GC_UnTrack(<PyObject*>made)  # look at them, do not find these
     return made
 
 

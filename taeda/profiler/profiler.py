@@ -369,6 +369,20 @@ class profile:
         metadata |= {"host_name": socket.gethostname(), "traceName": str(path)}
         write_trace(path, self.events(), self.kernels(), metadata)
 
+    def export_html(self, path: str, title: str = "taeda profile") -> None:
+        """Write a page with a timeline to zoom in: ops, modules and ranges of each thread, kernels below them, and with
+        ``profile_memory`` the memory in use. It is one file, and needs no network.
+
+        Args:
+            path: the file.
+            title: what stands above.
+        """
+        from .page import timeline_page
+
+        page = timeline_page(self.events(), self.kernels(), title)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
+
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write the stacks, weighed by ``metric``, for flame graph programs; needs ``with_stack``."""
         self.events().export_stacks(path, metric)
@@ -396,6 +410,5 @@ class profile:
         raise NotImplementedError("profile.toggle_collection_dynamic: stop the profile and start another one")
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Refused: PyTorch has deprecated it. The trace of a profile with ``profile_memory=True`` shows memory in
-        use."""
-        raise NotImplementedError("profile.export_memory_timeline: use export_chrome_trace with profile_memory=True")
+        """Refused: PyTorch has deprecated it. :func:`taeda.utils.memory_use` tells who holds what memory over time."""
+        raise NotImplementedError("profile.export_memory_timeline: use taeda.utils.memory_use(step, model, optimizer)")

@@ -245,3 +245,16 @@ def test_layers_through_plans_equal_their_first_call():
             layer.zero_grad()
         for again in found[1:]:
             assert all(taeda.equal(a, b) for a, b in zip(found[0], again, strict=True)), layer
+
+
+def test_tensors_of_the_collector_can_be_looked_at():
+    """What plans know of a tensor's form has no memory, and is not among the tensors that a program finds."""
+    for layer, x in [(taeda.nn.Linear(6, 5), taeda.randn(7, 6)), (taeda.nn.LayerNorm(6), taeda.randn(7, 6))]:
+        for _ in range(3):
+            layer(x).sum().backward()
+        x.mean(0), x.max(1)
+    found = [x for x in gc.get_objects() if isinstance(x, taeda.Tensor)]
+    assert len(found) > 4
+    for x in found:
+        if x.layout is taeda.strided and not x.is_nested:
+            assert x.untyped_storage() is not None and x.data_ptr() >= 0, x.shape
