@@ -1078,7 +1078,7 @@ class Tensor:
     def fmin(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The smaller of the two; a number wins over NaN."""
     def fmod(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input - other * trunc(input / other)``: what is left, with the sign of ``input``, as C's ..."""
+        r"""``input - other * trunc(input / other)``: the remainder with the sign of ``input``, as C's ..."""
     def fmod_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`fmod`: ``input`` is overwritten with the result and given back."""
     def frac(self, *, out: Any = None) -> Tensor:
@@ -1135,7 +1135,7 @@ class Tensor:
         self, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode: Number
         = 0
     ) -> Tensor:
-        r"""A number that depends on the bits of the elements: those of ``float64``, or of integers of 64 ..."""
+        r"""A number that depends on the bits of the elements, as ``float64`` or integers of 64 bits, joined ..."""
     def heaviside(self, values: Any, *, out: Any = None) -> Tensor:
         r"""0 below 0, 1 above it, and ``values`` at 0."""
     def heaviside_(self, values: Any) -> Tensor:
@@ -1263,7 +1263,7 @@ class Tensor:
     def less_equal_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`le`: ``input`` is overwritten with the result and given back."""
     def lgamma(self, *, out: Any = None) -> Tensor:
-        r"""The logarithm of ``|gamma(input)|``; of ``n + 1`` that of the factorial of ``n``."""
+        r"""The logarithm of ``|gamma(input)|``; at ``n + 1`` it is the logarithm of the factorial of ``n``."""
     def lgamma_(self) -> Tensor:
         r"""In-place form of :func:`lgamma`: ``input`` is overwritten with the result and given back."""
     def log(self, *, out: Any = None) -> Tensor:
@@ -1441,7 +1441,7 @@ class Tensor:
     def narrow(self, dim: builtins.int, start: Any, length: Any) -> Tensor:
         r"""``length`` elements from ``start`` along ``dim``: ``input[start:start + length]`` for ``dim=0``."""
     def narrow_copy(self, dim: builtins.int, start: Any, length: Any) -> Tensor:
-        r"""A copy of what :func:`narrow` gives, in memory of its own."""
+        r"""A copy of the result of :func:`narrow`, with its own memory."""
     def ne(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether the elements differ; NaN differs from everything."""
     def ne_(self, other: Tensor | Number) -> Tensor:
@@ -1580,7 +1580,7 @@ class Tensor:
     def reciprocal_(self) -> Tensor:
         r"""In-place form of :func:`reciprocal`: ``input`` is overwritten with the result and given back."""
     def record_stream(self, s: Any) -> Tensor:
-        r"""Keep the memory of ``input``, once it is given back, from others until stream ``s`` has done ..."""
+        r"""Keep the memory of ``input``, once it is freed, from reuse until the work that stream ``s`` has ..."""
     def relu(self, *, out: Any = None) -> Tensor:
         r"""``max(input, 0)``, the rectified linear unit."""
     def relu6_(self) -> Tensor:
@@ -1588,7 +1588,7 @@ class Tensor:
     def relu_(self) -> Tensor:
         r"""In-place form of :func:`relu`: ``input`` is overwritten with the result and given back."""
     def remainder(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
-        r"""``input - other * floor(input / other)``: what is left, with the sign of ``other``, as Python's ..."""
+        r"""``input - other * floor(input / other)``: the remainder with the sign of ``other``, as Python's ..."""
     def remainder_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`remainder`: ``input`` is overwritten with the result and given back."""
     def renorm(self, p: Any, dim: builtins.int, maxnorm: Any) -> Tensor:
@@ -1766,7 +1766,7 @@ class Tensor:
         self, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype: _dtype
         | None = None, out: Any = None
     ) -> Tensor:
-        r"""The sum of the elements over ``dim``. It is taken in blocks, so that long sums stay accurate."""
+        r"""The sum of the elements over ``dim``. It is computed in blocks, so that long sums stay accurate."""
     def sum_to_size(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None) -> Tensor:
         r"""Sums over dimensions so that the result has the given sizes: the adjoint of :meth:`Tensor.expand`."""
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> return_types.svd:
@@ -2391,7 +2391,7 @@ def fmax(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
 def fmin(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The smaller of the two; a number wins over NaN."""
 def fmod(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input - other * trunc(input / other)``: what is left, with the sign of ``input``, as C's ..."""
+    r"""``input - other * trunc(input / other)``: the remainder with the sign of ``input``, as C's ..."""
 def frac(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``input - trunc(input)``: what follows the point, with the sign of ``input``."""
 def frac_(input: Tensor) -> Tensor:
@@ -2469,7 +2469,7 @@ def hash_tensor(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, *, keepdim: builtins.bool = False, mode:
     Number = 0, out: Any = None
 ) -> Tensor:
-    r"""A number that depends on the bits of the elements: those of ``float64``, or of integers of 64 ..."""
+    r"""A number that depends on the bits of the elements, as ``float64`` or integers of 64 bits, joined ..."""
 def heaviside(input: Tensor, values: Any, *, out: Any = None) -> Tensor:
     r"""0 below 0, 1 above it, and ``values`` at 0."""
 def histc(input: Tensor, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
@@ -2601,7 +2601,7 @@ def less(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
 def less_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input <= other``."""
 def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The logarithm of ``|gamma(input)|``; of ``n + 1`` that of the factorial of ``n``."""
+    r"""The logarithm of ``|gamma(input)|``; at ``n + 1`` it is the logarithm of the factorial of ``n``."""
 def linspace(
     start: Any, end: Any, steps: Any, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
     _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
@@ -2776,7 +2776,7 @@ def nansum(
 def narrow(input: Tensor, dim: builtins.int, start: Any, length: Any) -> Tensor:
     r"""``length`` elements from ``start`` along ``dim``: ``input[start:start + length]`` for ``dim=0``."""
 def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: Any, *, out: Any = None) -> Tensor:
-    r"""A copy of what :func:`narrow` gives, in memory of its own."""
+    r"""A copy of the result of :func:`narrow`, with its own memory."""
 def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -2809,7 +2809,7 @@ def norm(
 ) -> Tensor:
     r"""A norm over ``dim``: ``sum(|input| ** p) ** (1 / p)``"""
 def norm_except_dim(v: Any, pow: Number = 2, dim: builtins.int = 0) -> Tensor:
-    r"""The norms over all dimensions but one: those of weight normalisation."""
+    r"""The norms over all dimensions but one, as weight normalisation needs them."""
 def normal(
     mean: Any, std: Any = None, size: Sequence[builtins.int] | builtins.int | None = None, *, generator: Any | None =
     None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None =
@@ -2850,7 +2850,7 @@ def pca_lowrank(
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Principal components: :func:`svd_lowrank` of ``A`` less the mean of its columns."""
 def pdist(input: Tensor, p: Any = 2.0) -> Tensor:
-    r"""The distances between every pair of rows: those of :func:`cdist` above the diagonal."""
+    r"""The distances between every pair of rows: the part of :func:`cdist` above the diagonal."""
 def permute(input: Tensor, *dims: Any) -> Tensor:
     r"""A view with the dimensions in the order ``dims``: ``out.shape[i]`` is ``input.shape[dims[i]]``."""
 def permute_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
@@ -2946,7 +2946,7 @@ def relu(input: Tensor, *, out: Any = None) -> Tensor:
 def relu_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`relu`: ``input`` is overwritten with the result and given back."""
 def remainder(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
-    r"""``input - other * floor(input / other)``: what is left, with the sign of ``other``, as Python's ..."""
+    r"""``input - other * floor(input / other)``: the remainder with the sign of ``other``, as Python's ..."""
 def renorm(input: Tensor, p: Any, dim: builtins.int, maxnorm: Any, *, out: Any = None) -> Tensor:
     r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, ..."""
 def repeat_interleave(
@@ -3155,7 +3155,7 @@ def sum(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, dtype:
     _dtype | None = None, out: Any = None
 ) -> Tensor:
-    r"""The sum of the elements over ``dim``. It is taken in blocks, so that long sums stay accurate."""
+    r"""The sum of the elements over ``dim``. It is computed in blocks, so that long sums stay accurate."""
 def svd(
     input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None
 ) -> return_types.svd:

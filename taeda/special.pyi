@@ -49,7 +49,7 @@ def gammainc(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tenso
 def gammaincc(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The regularised upper incomplete gamma function: ``1 - igamma(input, other)``, accurate also ..."""
 def gammaln(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""The logarithm of ``|gamma(input)|``; of ``n + 1`` that of the factorial of ``n``."""
+    r"""The logarithm of ``|gamma(input)|``; at ``n + 1`` it is the logarithm of the factorial of ``n``."""
 def hermite_polynomial_h(x: Any, n: Any, *, out: Any = None) -> Tensor:
     r"""The physicists' Hermite polynomial of degree ``n``; NaN above degree 128 (``float32``) or 512 ..."""
 def hermite_polynomial_he(x: Any, n: Any, *, out: Any = None) -> Tensor:

@@ -5,7 +5,7 @@ try:
 
     refuse_others()  # before anything of the core is loaded
     from .memory import OutOfMemoryError, Storage, empty_cache, memory_stats, reset_peak_memory_stats
-except ModuleNotFoundError as error:  # a checkout on the path, not what was installed
+except ModuleNotFoundError as error:  # a checkout on the path, not the installed package
     raise ImportError(
         f"taeda: the sources in {__path__[0]} are not built. To use an installed taeda, run Python from another folder "
         "than the checkout; to use the checkout, build it in place: pip install -e . or python setup.py build_ext "

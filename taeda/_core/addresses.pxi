@@ -47,7 +47,7 @@ cdef char* refuse_elements(Tensor t) except NULL:
 
 
 cdef object resolved(object t):
-    """``t``; of a conjugate view, a copy that holds what it shows."""
+    """``t``, or for a conjugate view a copy that holds the values that it shows."""
     cdef Tensor copied
     if not isinstance(t, Tensor) or not is_conjugate_view(<Tensor>t):
         return t

@@ -11,8 +11,8 @@ from typing import Any
 def run_apart(function: Callable[..., Any], *args: Any) -> Any:
     """``function(*args)``, during which the main thread goes on hearing Ctrl-C.
 
-    The call has a thread of its own. A signal's handler that raises ends the wait: the call then runs to its end alone,
-    and its result is dropped. So it may write only to memory that nobody else knows of, and must keep that alive.
+    The call runs on a thread of its own. If a signal's handler raises, the wait ends; the call then finishes alone, and
+    its result is dropped. So it may write only to memory that no other code uses, and must keep that memory alive.
     """
     if threading.current_thread() is not threading.main_thread():  # no other hears of signals
         return function(*args)

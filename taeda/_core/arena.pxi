@@ -1,6 +1,5 @@
 # Arenas: medium blocks side by side on huge pages.
-#
-# What a model works with is mostly blocks of some tens of KiB to a MiB. On pages of 4 KiB they take as many entries of
+# The memory of a model is mostly in blocks of some tens of KiB to a MiB. On pages of 4 KiB they take as many entries of
 # the processor's page tables, which in a virtual machine cost two walks each, and lie in the second-level cache
 # wherever the system found a page, often one above the other. An arena is aligned to its size, so that a block finds
 # its arena.
@@ -30,8 +29,8 @@ cdef inline int64_t units_of(int64_t size) noexcept nogil:
 
 
 cdef void mark(Arena* a, int64_t start, int64_t count, int taken) noexcept nogil:
-    """Take or free units. Pages are counted as reserved when the first of their units is taken, and go with the
-    last."""
+    """Take or free units. Pages count as reserved from the first of their units that is taken until the last is freed.
+    """
     cdef int64_t page, low, high
     memset(a.taken + start, taken, <size_t>count)
     for page in range(start // UNITS_OF_PAGE, (start + count - 1) // UNITS_OF_PAGE + 1):

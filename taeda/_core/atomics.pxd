@@ -32,7 +32,7 @@ cdef extern from *:
     void _store "__atomic_store_n"(int64_t* p, int64_t x, int order) noexcept nogil
     void pause "TAEDA_PAUSE"() noexcept nogil
     void yield_slice "TAEDA_YIELD"() noexcept nogil
-    # A fork takes a lock that is held for moments, so that the child finds it free and what it guards whole.
+    # A fork takes a lock that is held only briefly. So the child finds it free, and the data that it guards whole.
     void around_forks "TAEDA_AROUND_FORKS"(void (*before)() noexcept nogil, void (*after)() noexcept nogil)
     int RELAXED "__ATOMIC_RELAXED"
     int ACQUIRE "__ATOMIC_ACQUIRE"

@@ -18,7 +18,7 @@ from .tensor cimport (
 
 cdef enum:
     STATE = 624           # words of the generator's state
-    QUERIES = 64          # of a block, as in the kernels
+    QUERIES = 64          # queries in a block, as in the kernels
 
 cdef uint64_t CHECKPOINTS = new_owner("random.checkpoints")
 
@@ -58,7 +58,7 @@ def draw(Tensor q, Tensor k):
     """Take dropout's random numbers for all weights from the default generator: its states at each block of queries of
     each head.
 
-    As in ``bernoulli_``, a weight takes two words; only the states are made here. The last number is the position of
+    As in ``bernoulli_``, a weight takes two words. Only the states are made here. The last number is the position of
     the first word in the first state.
     """
     cdef Generator g = which(None)

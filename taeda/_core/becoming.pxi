@@ -55,7 +55,8 @@ cdef int note_form(Tensor t) except -1:
 
 
 cdef object former_form(Saved s):
-    """The note that `note_form` made when the tensor had the form in which it was saved; None: there is none."""
+    """The note that `note_form` made when the tensor had the form in which it was saved; None if there is no such note.
+    """
     form = None if s.storage.former is None else s.storage.former.get(<size_t><void*>s.tensor)
     return form if form is not None and <int64_t>form[0] == s.replaced else None
 
@@ -129,7 +130,7 @@ def as_subclass(Tensor t, cls):
 def set_data(Tensor t, Tensor source, int writes=0):
     """Make ``t`` a window on the memory of ``source`` (sizes, strides and dtype too).
 
-    Its version stays, or grows by ``writes``. Derivatives that saved ``t`` read the memory that it had then.
+    The version of ``t`` stays, or grows by ``writes``. Derivatives that saved ``t`` read the memory that it had then.
     """
     replace_data(t, source, writes)
     return t
@@ -169,7 +170,7 @@ def swap_tensors(Tensor a, Tensor b):
 
     for name, t in (("t1", a), ("t2", b)):
         if (<Tensor>t).storage is not None:
-            need_memory((<Tensor>t).storage)  # which has a weak reference until then
+            need_memory((<Tensor>t).storage)  # the storage has a weak reference until then
         if weakref.getweakrefs(t):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
     if type(a) is not type(b):
@@ -187,15 +188,15 @@ def swap_tensors(Tensor a, Tensor b):
 def follow_storage(Storage storage, size_t old):
     """Point every tensor on ``storage`` to its new block; ``old`` is where that was.
 
-    Tensors hold the address of their first element, so that no op has to look for it, and a storage does not know its
-    tensors: they are found among what the cycle collector knows. Only the resizing of a shared storage pays for that.
+    A tensor holds the address of its first element, so that ops need not look it up, and a storage does not know its
+    tensors. So they are found through the cycle collector. Only the resizing of a shared storage pays for that.
     """
     import gc
     cdef Tensor t
     cdef Storage other
     cdef Py_ssize_t step = storage.data - <char*>old
     cdef set others = set()
-    if gc.get_freeze_count():  # what is frozen is not listed
+    if gc.get_freeze_count():  # get_objects leaves out frozen objects
         gc.unfreeze()
     for holder in gc.get_objects():
         if not isinstance(holder, Tensor):
@@ -203,7 +204,7 @@ def follow_storage(Storage storage, size_t old):
         t = <Tensor>holder
         if t.storage is storage:
             t.raw += step
-        elif t.storage is not None and t.storage.owner is storage:  # that of x.data: the same memory, other versions
+        elif t.storage is not None and t.storage.owner is storage:  # as in x.data: the same memory, another version
             t.raw += step
             others.add(t.storage)
     for item in others:

@@ -120,8 +120,9 @@ cdef class BatchNorm(ChannelOp):
             self.args[i] = args[i]
 
     def defer(self, Op op, Tensor x, weight, bias, mean, var, double eps, double momentum):
-        """``(y, mean, rstd)``, not computed, ``y`` by the pointwise ``op`` of x, mean, rstd, weight and bias; the
-        running statistics ``mean`` and ``var`` move. None where all had better be at once."""
+        """Return ``(y, mean, rstd)``, deferred; the pointwise ``op`` computes ``y`` from x, mean, rstd, weight and
+        bias. The running statistics ``mean`` and ``var`` move. Returns None if the op should run at once.
+        """
         return defer_channels(op, self, x, <Tensor?>weight, <Tensor?>bias, <Tensor?>mean, <Tensor?>var, eps, momentum)
 
     cdef bint run_channels(self, Tensor like, Channels* c, object after) except -1:

@@ -1,7 +1,7 @@
 # bfloat16 convolution by pairs of numbers, which one instruction multiplies and sums (kernels/conv_windows.py).
 
 cdef enum:
-    LEAST_OUTPUTS = 2   # of a group
+    LEAST_OUTPUTS = 2   # outputs in a group
     SHORT_GROUP = 4     # channels of a group up to which pairs leave most of a register empty
 
 

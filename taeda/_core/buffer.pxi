@@ -17,7 +17,7 @@ cdef const char** FORMATS = [
 
 
 cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
-    """Describe the memory of ``t``; BufferError where the consumer asks for what it is not."""
+    """Describe the memory of ``t``; BufferError if it does not meet the consumer's request."""
     cdef Py_ssize_t* numbers
     cdef int i
     if wants_grad(t):

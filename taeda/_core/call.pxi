@@ -29,7 +29,7 @@ REQUIRED = _Required()
 
 
 def bind_operator(name, function):
-    """Make ``function`` what the Python operator called ``name`` in OPERATOR_NAMES runs."""
+    """Make the Python operator ``name``, one of OPERATOR_NAMES, run ``function``."""
     if name in OPERATOR_NAMES:
         i = OPERATOR_NAMES.index(name)
         _operators_alive[i] = function
@@ -169,8 +169,8 @@ cdef class Op:
     def vjp(self, **functions):
         """Declare the derivative with respect to each named parameter.
 
-        A function's own parameters say what it needs: ``g``, the gradient of the output; the op's arguments; its
-        outputs (``out`` where there is one); ``<parameter>_shape``, the sizes alone.
+        The function's own parameters name its arguments: ``g``, the gradient of the output; the op's arguments; its
+        outputs (``out`` if there is one); ``<parameter>_shape``, sizes only.
         """
         callbacks.vjp(self, functions)
 
@@ -210,7 +210,7 @@ cdef class Op:
     def on(self, str device, body):
         """Let ``body`` compute the op on devices of that type, which ``register_device`` has added.
 
-        It is given all arguments in order. The signature, the checks of arguments and the derivative stay the op's.
+        It gets all arguments in order. The signature, the checks of arguments and the derivative stay the op's.
         """
         add_planner(self, device, self.computed_by(body))
         return body
@@ -284,7 +284,7 @@ cdef inline bint is_index(object x):
 
 
 cdef inline Py_ssize_t parameter_at(Op op, PyObject* name) noexcept:
-    """Which parameter this string is the name of, as names in a call's source are (they are interned); else -1."""
+    """The number of the parameter with this name, an interned string as in a call's source; else -1."""
     cdef Py_ssize_t i
     for i in range(op.nparams):
         if PyTuple_GET_ITEM(op.params, i) == name:
@@ -293,7 +293,7 @@ cdef inline Py_ssize_t parameter_at(Op op, PyObject* name) noexcept:
 
 
 cdef Py_ssize_t spelled_position(Op op, object name, bint first_is_free) except -1:
-    """Which parameter a call means by ``name``, however it is spelled."""
+    """The number of the parameter that a call means by ``name``, in any of its spellings."""
     found = op.param_index.get(spelled(name, op.param_index, op.params, first_is_free, op.traits.get("also")))
     if found is None:
         raise TypeError(f"{op.name}() got an unexpected keyword argument '{name}' (it takes {', '.join(op.params)})"
@@ -357,7 +357,8 @@ cdef object bind_older(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames, 
 
 
 cdef object as_today(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
-    """``(args, kwargs)`` of a call of old programs (``ops/older.py``) as written today; None where it is none."""
+    """``(args, kwargs)`` of a call in an older form (``ops/older.py``) in today's form; None if it is in no older form.
+    """
     cdef Py_ssize_t i, m = 0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)
     kwargs = {<object>PyTuple_GET_ITEM(<object>kwnames, i): <object>args[n + i] for i in range(m)}
     return callbacks.as_today(function, [<object>args[i] for i in range(n)], kwargs)
@@ -436,9 +437,10 @@ cdef object run(Op op, PyObject** bound, object out):
 
 
 cdef Tensor before_write(Op op, PyObject** bound, object out, bint* record):
-    """Whether the first argument, or ``out``, may be written to; gives a copy of what a derivative needs of it.
+    """Check that the first argument, or ``out``, may be written to. Returns a copy of the values that a derivative
+    needs.
 
-    What is written to whole numbers is not ``record``-ed.
+    Writes to whole numbers are not ``record``-ed.
     """
     cdef Tensor first
     if out is not None and NO_GRAD[0] == GRAD_ON and (record[0] or isinstance(out, Tensor) and wants_grad(<Tensor>out)):

@@ -23,7 +23,7 @@ class Callbacks:
     write_out: Callable[..., Any]  # puts a result into `out=`
     as_today: Callable[..., Any]  # the arguments of a call in an older form
     refused: Callable[..., Any]  # the error for an argument of a wrong type
-    docstring: Callable[..., str | None]  # of an op or a composite, completed
+    docstring: Callable[..., str | None]  # the whole docstring of an op or a composite
 
     # ops/conversion.py: numbers, lists and arrays as operands
     operand: Callable[..., Any]
@@ -32,11 +32,11 @@ class Callbacks:
 
     # ops/creation.py: new tensors
     new: Callable[..., Any]  # memory for sizes in any form of call
-    finish: Callable[..., Any]  # puts what was made into `out=`
+    finish: Callable[..., Any]  # puts a result into `out=`
     empty_in_format: Callable[..., Any]  # in a memory format
 
     # ops/random.py
-    fresh: Callable[..., Any]  # fills what was just made, under a mode
+    fresh: Callable[..., Any]  # fills a new tensor, under a mode
 
     # ops/copies.py: what derivatives and assignment need
     clone: Callable[..., Any]
@@ -85,7 +85,7 @@ class Callbacks:
     backward: Callable[..., None]
     apply_inner: Callable[..., Any]  # a node that is called by hand
     trace: Callable[..., Any]  # in anomaly mode: where a node is recorded
-    look_forward: Callable[..., None]  # in anomaly mode: for NaN in what a node was recorded for
+    look_forward: Callable[..., None]  # in anomaly mode: looks for NaN in the tensors of a recorded node
     check_roots: Callable[..., None]  # in anomaly mode: of the tensors that a backward pass begins with
     check_nan: Callable[..., None]  # in anomaly mode: of gradients
 
@@ -94,7 +94,7 @@ class Callbacks:
     modules_under_way: Callable[[], tuple]
     describe_modules: Callable[..., str]
     on_a_new_thread: Callable[..., Any]  # a backward pass deep within others
-    refuse_captured: Callable[..., None]  # within a derivative of a function, to write to what that captured
+    refuse_captured: Callable[..., None]  # in a derivative of a function: refuses writes to captured tensors
     hide_all: Callable[..., Any]  # the tangents of derivatives, outside the level of forward mode
 
     # graph/capture.py: a transform of a function, which runs on values within a program that is recorded for a backend

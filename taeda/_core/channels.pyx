@@ -38,12 +38,12 @@ cdef class ChannelOp(RowOp):
 
 
 cdef inline Recipe of_mean(Recipe r):
-    """The recipe of the mean, from that of any of the statistics."""
+    """The recipe of the mean, found from the recipe of any of the statistics."""
     return <Recipe>r.sources[0].recipe if r.first else r
 
 
 cdef Recipe statistic(ChannelOp rows, Tensor t, Tensor x, Recipe mean, int which):
-    """A recipe for one of the statistics, in the memory of ``t``. That of the mean is number 0, and reads ``x``."""
+    """A recipe for one of the statistics, in the memory of ``t``. The mean is number 0, and its recipe reads ``x``."""
     cdef Recipe r = <Recipe>Recipe.__new__(Recipe)
     cdef Tensor form = x if mean is None else t
     cdef Source* s = &r.sources[0]
@@ -228,7 +228,7 @@ cdef bint compute_after_channels(Recipe mean, Recipe y, Recipe root) except -1:
         return True
     if not root.contiguous or root.code != y.code or root.nd != y.nd:
         return False
-    y.is_row = True  # its readers read a result, as of rows
+    y.is_row = True  # it is read as a result, like a row-wise op's
     try:
         gather_all(k, root)
         for i in range(k.nleaves):

@@ -26,7 +26,7 @@ cdef bint pointwise(Geometry* g, Tensor x, Tensor out, int64_t channels) noexcep
 
 
 cdef bint wastes_lanes(Geometry* g, Tensor x, Tensor out, int64_t m, int64_t c) except -1:
-    """Whether the pixels of one image leave vectors empty that those of all images would fill, and copying pays."""
+    """Whether one image's pixels leave vectors partly empty, all images' pixels would fill them, and copying pays."""
     if x.sizes[0] == 1 or x.code == BF16 or channels_last(x) or channels_last(out) or m * c < 128 * (m + c):
         return False
     cdef int64_t lanes = last_lanes(x.code)

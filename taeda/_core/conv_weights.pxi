@@ -118,10 +118,12 @@ cdef void transpose_groups(char** ptr, const int64_t* arg, int64_t begin, int64_
 
 
 cdef class Weights:
-    """Weights ``[g, m, c, taps]`` of a convolution, in the formats of its kernels and those of its input's gradient."""
+    """Weights ``[g, m, c, taps]`` of a convolution, in the formats of its kernels and of the kernels of its input's
+    gradient.
+    """
 
     cdef Tensor given        # contiguous
-    cdef Geometry whole      # of the convolution
+    cdef Geometry whole      # the convolution's
     cdef bint transposed           # for the gradient: from m outputs to c inputs, taps in reverse order
     cdef int64_t groups, inputs, outputs
     cdef Tensor packed       # as panels, once they are needed
@@ -145,7 +147,7 @@ cdef class Weights:
         return address_of(self.packed) + self.places.begin[phase]
 
     cdef Weights in_order(self, Phase* phase):
-        """The weights of a phase as those of a convolution: ``[g, outputs, inputs, its taps]``."""
+        """The weights of a phase as weights of a convolution: ``[g, outputs, inputs, its taps]``."""
         if not self.transposed:
             return self
         cdef Tensor w = self.given, transposed

@@ -1,7 +1,7 @@
 # Copies and casts between tensors of any strides, by the kernels of one op.
 
 COPY = None
-CONJUGATE = None  # those that give conjugates and negatives
+CONJUGATE = None  # the kernels that give conjugates and negatives
 NEGATE = None
 
 
@@ -18,7 +18,7 @@ def bind_conjugate_views(Op conjugate, Op negate):
 
 
 cdef inline bint conjugates(Tensor target, Tensor source) noexcept:
-    """Whether the memory of ``target`` is to hold the conjugates or negatives of what that of ``source`` holds."""
+    """Whether the memory of ``target`` must hold the conjugates or negatives of the memory of ``source``."""
     cdef bint complex_source = KIND[source.code] == 3, complex_target = KIND[target.code] == 3
     if complex_source == complex_target:
         return is_conjugate_view(target) != is_conjugate_view(source)
@@ -98,7 +98,7 @@ cdef int copy_across(Tensor target, Tensor source, Way upwards) except -1:
 
 
 cdef bint is_plain_block(Tensor t) except -1:
-    """Whether the memory of ``t`` is what it shows, in order."""
+    """Whether the memory of ``t`` holds its elements, as they are and in order."""
     settle(t.storage)
     return t.contiguous and not is_conjugate_view(t)
 

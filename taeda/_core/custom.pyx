@@ -36,7 +36,7 @@ cdef enum:
     MOST = 32        # parameters
 
 
-# ---- a call that nobody else sees ------------------------------------------------------------------------------------
+# ---- calls without modes or derivatives ------------------------------------------------------------------------------
 
 cdef enum Takes:     # what a parameter takes as it is (ANYTHING: nothing); all else the long way converts or refuses
     ANYTHING, TENSOR, INT, FLOAT, BOOLEAN, STRING, TENSORS
@@ -59,7 +59,7 @@ cdef enum Fit:
 
 
 cdef inline int is_ordinary(PyObject* x, bint recording) except -1:
-    """Whether ``x`` is a tensor whose memory on the CPU holds what it shows; and whether something follows it."""
+    """Whether ``x`` is a tensor whose memory on the CPU holds its values, and whether the call is recorded for it."""
     cdef Tensor t
     if not isinstance(<object>x, Tensor):
         return NOT
@@ -103,7 +103,7 @@ cdef class CustomOp:
         """Set the implementation.
 
         Args:
-            direct: a function of positional arguments; None where every call goes the long way.
+            direct: a function of positional arguments; None if every call takes the general path.
             takes: names in ``TAKES``, one for each parameter that may be given by position.
             nrequired: how many of them a call must give for `direct` to run.
         """
@@ -136,12 +136,11 @@ cdef class CustomOp:
         return run_function(self.context_class, args, self.compute, self.setup_context, self.own_outputs)
 
     def set_derivative(self, context_class, setup_context, own_outputs):
-        """Set the node's class of a derivative, and what `run_function` is to do with it; None: none that is known
-        here."""
+        """Set the derivative's node class, and how `run_function` sets it up; None if no derivative is known here."""
         self.context_class, self.setup_context, self.own_outputs = context_class, setup_context, own_outputs
 
     def compute(self, *args):
-        """The implementation, without a look at who else might see the call."""
+        """Run the implementation, without modes or a derivative."""
         return self.run_direct(args)
 
     cpdef object run_direct(self, tuple args):
@@ -181,10 +180,10 @@ def share_memory(Tensor a, Tensor b):
 # ---- functions in C --------------------------------------------------------------------------------------------------
 
 cdef enum:
-    DIMS = 8         # of an array with sizes
+    DIMS = 8         # dimensions of an array with sizes
     ANY_DIMS = -1
 
-cdef enum Role:      # of a parameter of a C function
+cdef enum Role:      # the role of a C function's parameter
     READ, WRITTEN, MADE, WHOLE, REAL, DERIVED
 
 #: The names of these, for :class:`CFunction`.
@@ -192,12 +191,12 @@ ROLES = {"read": READ, "written": WRITTEN, "made": MADE, "whole": WHOLE, "real":
 
 cdef struct Parameter:
     int role
-    int code             # of a tensor, its dtype
-    int nd               # its dimensions; ANY_DIMS: the shape that all such tensors share
-    int symbols[DIMS]    # of each dimension: the number of a size, or -1
-    int64_t fixed[DIMS]  # its size, where it has no symbol
-    int symbol           # of a whole number that is a size: its number; else -1
-    int64_t low, high    # of a whole number: what its C type holds
+    int code             # a tensor's dtype
+    int nd               # its number of dimensions; ANY_DIMS: the shape that all such tensors share
+    int symbols[DIMS]    # for each dimension, the number of a size, or -1
+    int64_t fixed[DIMS]  # a dimension's size, if it has no symbol
+    int symbol           # the number of the size that a whole number is, else -1
+    int64_t low, high    # the limits of a whole number's C type
 
 
 cdef class CFunction:
@@ -325,8 +324,8 @@ cdef class CFunction:
         try:
             if t.device_type:
                 refuse_elements(t)
-            address_of(t)  # raises for tensors without memory of their own, before anything else is said of them
-        except RuntimeError as error:  # of its kind, with the argument's name
+            address_of(t)  # first, raise for tensors without memory of their own
+        except RuntimeError as error:  # the same type, with the argument's name
             raise type(error)(f"{self.name}(): argument '{self.names[i]}': {error}") from None
         self.check_form(i, t, sizes, like)
         if not t.contiguous:
@@ -426,7 +425,7 @@ cdef class CFunction:
         return 0
 
     def shapes(self, tuple args):
-        """The shapes and dtypes of what a call gives, from tensors that need no memory; checks those it is given."""
+        """The shapes and dtypes of the results, computed from tensors that need no memory. The tensors are checked."""
         cdef int64_t sizes[MOST]
         cdef int64_t number
         cdef int i, d, at = 0

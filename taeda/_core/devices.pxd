@@ -12,11 +12,11 @@ from libc.stdint cimport int64_t
 ctypedef void (*kernel_t)(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
 
 cdef enum:
-    CPU_NUMBER, META_NUMBER   # of devices; those that are registered follow
+    CPU_NUMBER, META_NUMBER   # numbers of devices; registered ones follow
     MOST_DEVICES = 32
 
 cdef enum Way:
-    # Of a copy: on the device, from or to memory of the processor, from a table that an op made there.
+    # Kinds of copies: on the device, from or to the processor's memory, from a table that an op made there.
     WITHIN, FROM_HOST, TO_HOST, FROM_TABLE
 
 # Functions that a device provides. An error is kept, and raised when the call that met it ends (`end_call`).
@@ -36,16 +36,16 @@ cdef struct Device:
 
 cdef Device* devices         # by number
 
-# What a device has whose work runs behind the program. NULLs: work is done when a launch returns.
+# Functions of a device that works asynchronously. NULLs: work is done when a launch returns.
 cdef struct Behind:
     # Two words on the device that a launch writes to where it finds bad values, zeros now. When the device is next
     # waited for, `error` is raised if they are not: a class, and a text with a place for the first word.
     char* (*report)(int number, PyObject* error) noexcept
-    # The number of this thread's current stream; 0 for the default one. Of device 0: that of the current device.
+    # The number of this thread's current stream; 0 for the default one. Device 0 means the current device.
     int (*stream)(int number) noexcept
     # Let this thread's work go to a stream; gives the one before. It stays where the stream is another device's.
     int (*swap_stream)(int number, int stream) noexcept
-    # Let the current stream wait for what another one has now.
+    # Let the current stream wait for the work that another one has now.
     void (*join)(int number, int stream) noexcept
     # Memory is used on the current stream: it is not given out again before that is done.
     void (*keep)(int number, void* data) noexcept
@@ -57,14 +57,14 @@ cdef void count_streams(int count) noexcept
 # The number of the stream to which the work of this thread's place goes.
 cdef int stream_here() noexcept
 
-# How many threads have a place other than the CPU, or are observed: where there is none, nobody need ask for the place.
+# The number of threads that are observed or have a place other than the CPU. At 0 no code needs to ask for the place.
 cdef int elsewhere
 cdef void count_elsewhere(int change) noexcept nogil
 # This thread's place: the number of a device.
 cdef int here() noexcept nogil
 # Set it; gives the place before.
 cdef int swap_place(int number) noexcept nogil
-# The number with which kernels for this thread's place are kept: device meta has those of the CPU.
+# The number under which kernels for this thread's place are kept. Device meta uses the CPU's.
 cdef int kernel_place() noexcept nogil
 # Raise what went wrong in this thread's launches on a device since it was last asked.
 cdef int end_call() except -1

@@ -21,7 +21,7 @@ cdef extern from *:
 
 #: Names of the devices, by number: ``cpu``, ``meta``, then ``far:0`` and the like.
 DEVICES = ["cpu", "meta"]
-#: Devices that Python has registered, by number; None for the CPU and meta.
+#: Registered devices by number; None for the CPU and meta.
 REGISTERED = [None, None]
 
 cdef Device[MOST_DEVICES] table
@@ -38,7 +38,7 @@ cdef dict NUMBERS = DEVICE_TYPES
 LATE = {"cuda": "taeda.cuda._contract"}
 #: Why there is no device of a type.
 ABSENT = {}
-#: The type of the device that is an accelerator; None: there is none.
+#: The type of the accelerator; None if there is none.
 ACCELERATOR = None
 cdef object failures = threading.local()
 cdef int failed = 0  # how many threads have an error in `failures`: a number that costs nothing to ask
@@ -117,7 +117,7 @@ def is_registered(str type):
 
 
 def accelerator():
-    """The :class:`Contract` of the current accelerator; None: there is none."""
+    """The :class:`Contract` of the current accelerator; None if there is none."""
     if LATE:
         for type in list(LATE):
             is_registered(type)
@@ -204,14 +204,16 @@ class Contract:
         raise NotImplementedError(f"device {DEVICES[self.number]} has no streams")
 
     def show_to(self, stream):
-        """Let the work of another library on a stream, a number, wait for what the current one has now. None: all."""
+        """Let another library's stream, a number, wait for the work on the current stream. None means all streams."""
 
     def stream_number(self):
         """The current stream, as a number for other libraries."""
         return None
 
     def adopted(self, data):
-        """Another library's array on this device as a tensor over the same memory; None: it is none."""
+        """Another library's array on this device as a tensor over the same memory; None if ``data`` is not such an
+        array.
+        """
         return None
 
     def without_waiting(self):
@@ -341,7 +343,7 @@ cdef void synchronise_by_python(int number) noexcept:
 
 
 def register_device(str type, make, int count=1):
-    """Add ``count`` devices of a type that is not there yet; gives the number of the first.
+    """Add ``count`` devices of a new type. Returns the number of the first.
 
     Args:
         type: as ``device(type)`` has it.

@@ -24,7 +24,7 @@ cdef extern from *:
     bint overflows_plus "taeda_plus"(int64_t a, int64_t b, int64_t* c) noexcept nogil
 
 
-# Sizes that a caller gives are multiplied and added here: what does not fit 64 bits is an error.
+# A caller's sizes are multiplied and added here: a result beyond 64 bits is an error.
 
 cdef inline int64_t times(int64_t a, int64_t b) except? -1:
     """``a * b``."""

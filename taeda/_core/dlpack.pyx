@@ -1,7 +1,8 @@
 """DLPack, by which array libraries share memory: tensors out (``__dlpack__``) and in (``from_dlpack``).
 
-The structures are those of DLPack 1.0 and of the versions before it, which some libraries still speak. The memory of a
-tensor that is exported stays until the consumer calls the deleter; an array that is imported, until no Storage uses it.
+The structures are those of DLPack 1.0 and of the earlier versions that some libraries still use. The memory of an
+exported tensor stays until the consumer calls the deleter. The memory of an imported array stays until no Storage uses
+it.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
@@ -78,7 +79,7 @@ cdef void free_versioned(DLManagedTensorVersioned* m) noexcept with gil:
 
 
 cdef void drop_plain(object capsule) noexcept:
-    """A capsule that nobody consumed."""
+    """Drop a capsule that was not consumed."""
     cdef DLManagedTensor* m
     if PyCapsule_IsValid(capsule, "dltensor"):
         m = <DLManagedTensor*>PyCapsule_GetPointer(capsule, "dltensor")
@@ -113,13 +114,13 @@ cdef object describe(Tensor t, DLTensor* d):
 
 
 cdef object place_of(int number):
-    """DLPack's type and index of a device; None: other libraries do not reach it, or it is the CPU."""
+    """DLPack's type and index of a device; None for the CPU and for devices that other libraries cannot use."""
     contract = REGISTERED[number]
     return None if contract is None or contract.dlpack_type is None else (contract.dlpack_type, contract.index)
 
 
 cdef object contract_of(int kind, int index):
-    """What the device of DLPack's type and index does; None: there is none."""
+    """The contract of the device with this DLPack type and index; None if there is none."""
     for contract in REGISTERED:
         if contract is not None and (contract.dlpack_type, contract.index) == (kind, index):
             return contract
@@ -127,7 +128,7 @@ cdef object contract_of(int kind, int index):
 
 
 cdef int need_pair(str name, value) except -1:
-    """Refuse what is neither None nor two numbers (a device's type may be an enumeration's member)."""
+    """Refuse any value but None and a pair of numbers (a device's type may be a member of an enumeration)."""
     if value is not None and not (isinstance(value, tuple) and len(value) == 2
                                   and all(isinstance(v, int) for v in value)):
         raise TypeError(f"__dlpack__: argument '{name}' must be tuple of two ints, got {value!r}")

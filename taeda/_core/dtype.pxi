@@ -1,10 +1,10 @@
 # dtype, device, Size, layout and memory formats, and the promotion rules.
 
 cdef list DTYPES = []          # dtype objects by code
-PYTHON_TYPES = {}              # what Python's types of numbers mean as a dtype
+PYTHON_TYPES = {}              # Python's types of numbers -> dtypes
 cdef signed char PROMOTE[CODES][CODES]
 cdef int DEFAULT_FLOAT = F32   # set_default_dtype
-cdef str NAMESPACE = "taeda"   # what reprs put before a name: `set_namespace`
+cdef str NAMESPACE = "taeda"   # the name before reprs: `set_namespace`
 
 
 @cython.final
@@ -341,7 +341,7 @@ cdef class device:
 
 
 cdef object uninterrupted(function, tuple args, list interrupts):
-    """Call ``function`` until Ctrl-C leaves it alone; what it raised is appended to ``interrupts``."""
+    """Call ``function``, again after each Ctrl-C, until it returns. The exceptions are appended to ``interrupts``."""
     while True:
         try:
             return function(*args)
@@ -435,7 +435,7 @@ class memory_format:
 
 
 strided = layout("strided")
-sparse_coo = layout("sparse_coo")  # of a SparseTensor, see ops/sparse.py
+sparse_coo = layout("sparse_coo")  # the layout of a SparseTensor, see ops/sparse.py
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
@@ -495,7 +495,7 @@ class Size(tuple):
 
 
 def _as_size(n, i):
-    if getattr(n, "ragged", False):  # of a jagged nested tensor
+    if getattr(n, "ragged", False):  # a size of a jagged nested tensor
         return n
     if not hasattr(n, "__index__"):
         raise TypeError(f"Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')")

@@ -58,8 +58,9 @@ cdef class LeafEntry:
 
 
 cdef inline bint is_wanted(Node node, int i, set needed) except -1:
-    """Whether the gradient of input ``i`` is asked for; ``needed``: by whom, None for every input that requires
-    grad."""
+    """Whether the gradient of input ``i`` is needed. ``needed`` holds the nodes that need one; None means every input
+    that requires grad.
+    """
     return node.targets[i] is not None and (needed is None or node.targets[i] in needed)
 
 
@@ -133,10 +134,10 @@ cdef str ACCUMULATE = "torch::autograd::AccumulateGrad"
 
 
 def watch_nodes(watcher):
-    """Have ``watcher.enter(name, number)`` called before a node runs, ``watcher.leave(what that gave)`` after it, and
-    then ``watcher.weigh(what enter gave, tensors)`` with all that it may have read and written.
+    """Call ``watcher.enter(name, number)`` before a node runs, ``watcher.leave(result of enter)`` after it, and then
+    ``watcher.weigh(result of enter, tensors)`` with all tensors that it may have read and written.
 
-    The number is the node's place in the order of recording. For all threads; None: nobody.
+    The number is the node's place in the order of recording. This holds for all threads. None stops it.
     """
     global WATCHER
     WATCHER = watcher
@@ -224,8 +225,9 @@ cdef inline int release_node(Node node) except -1:
 
 
 cdef bint is_sole(PyObject* held) except -1:
-    """Whether nobody else can see the memory of a gradient. ``held`` is borrowed from the only place that should hold
-    it."""
+    """Whether no other code can see the memory of a gradient. ``held`` is borrowed from the only place that should hold
+    it.
+    """
     cdef Tensor t
     if type(<object>held) is not Tensor or Py_REFCNT(held) != 1:
         return False
@@ -246,7 +248,7 @@ cdef int add_into(object a, object b) except -1:
 
 
 cdef object sum_outside(object a, object b):
-    """Their sum, outside the graph."""
+    """The sum of both, outside the graph."""
     cdef int previous = swap_no_grad(GRAD_OFF)
     try:
         return binary(ADD, a, b)
@@ -255,7 +257,9 @@ cdef object sum_outside(object a, object b):
 
 
 cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
-    """Add the gradient of ``entry`` to ``leaf.grad``, which takes it over where nobody else can see it."""
+    """Add the gradient of ``entry`` to ``leaf.grad``. The leaf takes over the gradient's memory if no other code can
+    see it.
+    """
     if (<Tensor?>entry.grad).code != leaf.code:
         entry.grad = callbacks.grad_cast(entry.grad, DTYPES[leaf.code])
     if leaf.device_type > META_NUMBER or (<Tensor>entry.grad).device_type > META_NUMBER:
@@ -299,7 +303,7 @@ cdef int add_to_leaf(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     cdef bint sole = is_sole(<PyObject*>entry.grad)
     cdef Tensor g = <Tensor>entry.grad
     if has_no_memory(g) or leaf.grad_ is not None and has_no_memory(<Tensor>leaf.grad_):
-        leaf.grad_ = g if leaf.grad_ is None else sum_outside(leaf.grad_, g)  # of sparse ones it may be sparse or dense
+        leaf.grad_ = g if leaf.grad_ is None else sum_outside(leaf.grad_, g)  # it may be sparse or dense
     elif leaf.grad_ is None:
         if not same_sizes(g, leaf):
             leaf.grad_ = callbacks.clone(g)
@@ -327,7 +331,7 @@ def _sequence(Node node):
 
 
 cdef int refuse_changed(Node node) except -1:
-    """Raise where a reverse pass would leave out what an in-place op of forward mode has written."""
+    """Raise if a reverse pass would leave out a write by an in-place op of forward mode."""
     if node.tangents == 2:
         raise RuntimeError(f"{node.name()}: a tensor that requires grad was written in place under no_grad() in "
                            "forward mode, and a reverse pass cannot go on from there. Use the out-of-place form")
@@ -352,10 +356,10 @@ cdef class GraphTask:
     cdef list results
     cdef bint create_graph
     cdef bint keep_graph
-    cdef bint through            # enter nodes that are there for forward mode alone
+    cdef bint through            # enter also nodes that exist for forward mode only
     cdef bint into_leaves        # accumulate into .grad
     cdef set wanted              # the leaves to accumulate into; None: all
-    cdef set needed              # nodes and leaves on a way to what is asked for; None: all
+    cdef set needed              # nodes and leaves on a path to the requested inputs; None: all
     cdef list at_end             # functions to call when the pass is over
     cdef set streams             # (device, stream) of nodes that ran on other streams than the one of the pass
     cdef int home                # that stream, while a node runs on its own; -1: it is the current one
@@ -656,7 +660,7 @@ cdef int run_pre_hooks(Node node, list grads) except -1:
 
 
 cdef int take_changed(object hook, object changed, list grads) except -1:
-    """Put what a hook of a node gave, None or a tuple, in the place of ``grads``."""
+    """Replace ``grads`` by the result of a node's hook, None or a tuple."""
     cdef Py_ssize_t i
     if changed is None:
         return 0
@@ -841,14 +845,15 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
 
 
 def pass_tangents(bint on):
-    """Have passes on this thread enter the nodes of forward mode alone, or not; gives the previous setting."""
+    """Set whether passes on this thread enter the nodes that exist for forward mode only. Returns the previous setting.
+    """
     cdef bint previous = THROUGH[0]
     THROUGH[0] = on
     return previous
 
 
 def passes_tangents():
-    """Whether passes on this thread are those of forward mode."""
+    """Whether passes on this thread are forward-mode passes."""
     return THROUGH[0]
 
 
@@ -886,8 +891,9 @@ def apply_inner(Node node, list grads):
 
 
 def depends_on_others(list tensors, leaves, bint through):
-    """Whether the graph of ``tensors`` leads to a leaf that is not among ``leaves``; ``through``: also by nodes that
-    are there for forward mode alone."""
+    """Whether the graph of ``tensors`` leads to a leaf outside ``leaves``. With ``through``, paths may include nodes
+    that exist for forward mode only.
+    """
     cdef set known = {id(t) for t in leaves}
     cdef set seen = set()
     cdef list stack = []

@@ -1,7 +1,7 @@
 """Data in and out of tensors: Python numbers and lists, NumPy arrays and buffers.
 
 Nothing is copied where memory can be shared: ``from_numpy``, ``as_tensor``, ``frombuffer`` and ``Tensor.numpy`` give
-another view of the same bytes, kept alive by whoever still needs them. ``tensor`` always copies.
+another view of the same bytes, which stay alive as long as a view does. ``tensor`` always copies.
 """
 
 from cpython.bool cimport PyBool_Check
@@ -57,7 +57,7 @@ cdef extern from "Python.h":
 cdef dict NOT_NUMPY = {"bfloat16": "BFloat16", "complex32": "ComplexHalf", **{
     d.name: d.name.capitalize() for d in ALL_DTYPES if d.name.startswith(("float8", "float4"))}}
 cdef dict CODE_BY_NAME = {d.name: (<dtype>d).code for d in ALL_DTYPES if d.name not in NOT_NUMPY}
-cdef list NUMPY = []             # NumPy dtypes by code; None for those above; filled when first needed
+cdef list NUMPY = []             # NumPy dtypes by code; None for those above; filled at first use
 cdef dict NUMPY_CODES = {}       # dtype.name is slow
 cdef object ndarray = None       # numpy.ndarray and numpy.generic, likewise
 cdef object generic = None
@@ -77,7 +77,7 @@ cdef int need_numpy() except -1:
 
 
 cdef inline bint numpy_loaded() except -1:
-    """Whether anything can be a NumPy object; importing NumPy to find out would cost what it saves."""
+    """Whether any object can be NumPy's. The import of NumPy would cost as much as this check saves."""
     if ndarray is not None:
         return True
     import sys
@@ -161,7 +161,7 @@ cdef int store_real(char* p, int code, double v) except -1:
         (<double*>p)[0] = v
     elif code == BF16:
         store_bfloat16(p, single)
-    elif single >= 65520.0 or single <= -65520.0:  # what PyFloat_Pack2 would refuse is infinite
+    elif single >= 65520.0 or single <= -65520.0:  # numbers that PyFloat_Pack2 refuses become infinite
         (<uint16_t*>p)[0] = 0x7C00 if single > 0 else 0xFC00
     else:
         PyFloat_Pack2(single, p, 1)
@@ -212,7 +212,9 @@ cdef int store(char* p, int code, object x) except -1:
 
 
 cdef int store_other(char* p, int code, object x) except -1:
-    """Store what is no Python number: a NumPy scalar, a one-element tensor, an object with a number's protocol."""
+    """Store an object that is no Python number: a NumPy scalar, a one-element tensor, an object with a number's
+    protocol.
+    """
     if isinstance(x, Tensor):
         if (<Tensor>x).count != 1:
             raise ValueError(f"only one element tensors can be converted to Python scalars, got sizes {x.shape}")
@@ -298,7 +300,7 @@ cdef int ragged(object item, int64_t expected, int depth) except -1:
 
 
 cdef int find_code(object data, int depth, int nd, int code, Watch* w) except -2:
-    """The dtype that all elements promote to; ``code`` is that of the elements seen before, -1 for none."""
+    """The dtype that all elements promote to. ``code`` is the dtype of the elements so far, -1 if there are none."""
     cdef Py_ssize_t i, n
     cdef object item
     cdef int real = scalar_code(0.0)
@@ -367,7 +369,7 @@ cdef Tensor from_sequence(object data, int code):
         code = find_code(data, 0, nd, -1, &w)
         if code < 0:
             code = scalar_code(0.0)
-    if code >= C32:  # complex32 and float8: by way of what they are computed in
+    if code >= C32:  # complex32 and float8: through their computing dtypes
         return cast(from_sequence(data, WORK[code]), code)
     t = host_tensor(code, nd, sizes)
     if nd and sizes[nd - 1] == 0:
@@ -462,7 +464,7 @@ cdef int expect_flag(object x, str function, str name) except -1:
 
 
 cdef object made_there(object function, tuple args, object device, dict given):
-    """The result of a mode of this thread, or a tensor on another device; NotImplemented if it is made here.
+    """The result of this thread's mode, or a tensor on another device; NotImplemented if the tensor is made here.
 
     ``given`` are the keyword arguments without the device; None if the call has none.
     """

@@ -73,7 +73,7 @@ def fresh(Op fill, Tensor t, a, b, generator=None, bint requires_grad=False, out
     if out is not None or has_mode() or type(t) is not Tensor:
         return callbacks.fresh(fill, t, a, b, generator, requires_grad, out)
     bound[0], bound[1], bound[2], bound[3] = <PyObject*>t, <PyObject*>a, <PyObject*>b, <PyObject*>generator
-    call_body(fill, bound)  # what is new has no history
+    call_body(fill, bound)  # a new tensor has no history
     return t.requires_grad_() if requires_grad else t
 
 

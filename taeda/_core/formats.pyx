@@ -48,7 +48,7 @@ def is_channels_last(Tensor t):
 
 
 def keep_format(Tensor out, Tensor like):
-    """``out`` with its channels last in memory if those of ``like`` are; a copy only where something must move."""
+    """``out``, channels-last in memory if ``like`` is; a copy only if elements must move."""
     cdef Tensor moved
     if not is_last(like) or out.nd != like.nd or is_last(out):
         return out

@@ -1,16 +1,17 @@
-# `Function.apply` where every argument and every result is an ordinary tensor, or none. What is marked (`mark_dirty`
-# and the like), passed through, a view, or of another kind goes to `autograd/function.py`, which has the whole of it.
+# `Function.apply` where every argument and every result is an ordinary tensor, or none. The full form in
+# `autograd/function.py` handles tensors that are marked (`mark_dirty` and the like), passed through, views, or of
+# another kind.
 
 
 cdef class FunctionNode(Node):
-    """What a context is beside its author's attributes, which are in its dict (`FunctionCtx`)."""
+    """The fixed attributes of a context. Its author's attributes are in its dict (`FunctionCtx`)."""
 
     cdef public object needs_input_grad
     cdef public object materialize_grads
     cdef public object saved_for_forward
-    cdef public object _to_save, _dirty, _non_differentiable   # what forward asked for, until it is done
+    cdef public object _to_save, _dirty, _non_differentiable   # set by forward, until it returns
     cdef public object _saved            # pairs of a Saved or None, and the number of the output that it is or None
-    cdef public object _inputs           # of each tensor among the arguments: its position, sizes and dtype, its form
+    cdef public object _inputs           # for each tensor among the arguments: its position, sizes and dtype, its form
     cdef public object _output_metas     # sizes and dtypes of the outputs, where the node does not have all of them
     cdef public object _whole_outputs    # the outputs, where a tensor of parts is among them or the inputs
     cdef public bint _released, _in_jvp
@@ -95,7 +96,9 @@ cdef bint is_new(object x, tuple args) except -1:
 
 
 cdef bint own_result(FunctionNode ctx, tuple args, object output) except -1:
-    """Make ``ctx`` the maker of what ``forward`` gave; False, with nothing done, where that is not for here."""
+    """Make ``ctx`` the node of ``forward``'s results. Returns False, with nothing changed, if the general path must do
+    it.
+    """
     cdef tuple outputs = <tuple>output if type(output) is tuple else (output,)
     cdef list owned = [], inputs = [], described = [], saved
     cdef bint all_owned = True
@@ -133,7 +136,7 @@ cdef bint own_result(FunctionNode ctx, tuple args, object output) except -1:
             described.append((i, (make_size(t.nd, t.sizes), DTYPES[t.code]), None))
     ctx._inputs = described
     record_custom(ctx, <str><object>(<PyHeapTypeObject*>Py_TYPE(<PyObject*>ctx)).ht_name, inputs, owned)
-    if not all_owned:  # else the node has them
+    if not all_owned:  # otherwise the node has them
         ctx._output_metas = [(make_size((<Tensor>x).nd, (<Tensor>x).sizes), DTYPES[(<Tensor>x).code])
                              if isinstance(x, Tensor) else None for x in outputs]
     return True

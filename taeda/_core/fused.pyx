@@ -205,8 +205,9 @@ cdef int readings(Kernel* k, Recipe r) noexcept:
 
 
 cdef void write_along(Kernel* k) noexcept:
-    """Add held results to the outputs: those that fit the cache, those of in-place ops, and of the rest as many as are
-    needed for no recomputation to take more than AGAIN ops."""
+    """Add held results to the outputs: those that fit the cache, those of in-place ops, and enough of the others that
+    no recomputation takes more than AGAIN ops.
+    """
     cdef int i, j
     cdef int[MOST_NODES] cost
     cdef Recipe r
@@ -235,7 +236,7 @@ cdef void write_along(Kernel* k) noexcept:
 
 
 cdef int run(Kernel* kernel) except -1:
-    """Run ``kernel``, which writes its results and those of `write_along`."""
+    """Run ``kernel``, which writes its results and the ones that `write_along` chose."""
     cdef Kernel k
     cdef Recipe r
     cdef int i
@@ -451,8 +452,9 @@ def count_kernels():
 
 
 def watch(function):
-    """Call ``function(names of ops, numbers of those written, bytes read, bytes written, elements)`` for each kernel of
-    this process that computes recipes, also as a prologue or epilogue. None stops that. Returns the old function."""
+    """Call ``function(names of ops, numbers of the written ones, bytes read, bytes written, elements)`` for each kernel
+    of this process that computes recipes, also as a prologue or epilogue. None stops that. Returns the old function.
+    """
     global WATCHER
     before = WATCHER
     WATCHER = function
@@ -534,7 +536,7 @@ cdef int numbers_of(Kernel* k, int64_t* slots) noexcept:
 
 
 cdef int place_of(Kernel* k, PyObject* node) noexcept:
-    """The number of a node. Its mark may be that of a kernel gathered since."""
+    """The number of a node. Its mark may belong to a kernel that was gathered later."""
     cdef int i
     for i in range(k.nnodes):
         if k.nodes[i] == node:

@@ -32,7 +32,7 @@ cdef enum:
     NEARBY = 32
     FAR = 1 << 16         # bytes from row to row
     LARGE = 1 << 19       # bytes of a matrix that does not fit the nearer caches
-    ROWS = 6              # of a register tile
+    ROWS = 6              # rows of a register tile
     FEW_ROWS = 12         # at most so many are multiplied along k, without packing B
     LONG = 128            # length of rows from which reducing each sum to one number hardly matters
     FEW_SHORT_ROWS = 4    # the same for bfloat16, where dot products repay the packing sooner
@@ -42,7 +42,7 @@ cdef enum:
     MORE_ROWS = 480       # the same for panels of one cache line, where packing is little work and A is row-major
     IN_PLACE = 16         # rows that do not repay packing B, whatever its row stride
     NEAR = 3328           # row stride in bytes up to which caches hold blocks in place
-    NEAR_BYTES = 1 << 20  # of B, up to which more rows than that use it in place
+    NEAR_BYTES = 1 << 20  # size of B up to which more rows than that use it in place
     AHEAD = 1 << 23       # most bytes of B that are packed before they are multiplied
     WIDENED = 1 << 13     # complex numbers that are worth a task of their own to widen
     AHEAD_PANELS = 8      # panels from which a task should pack its rows of A
@@ -56,7 +56,7 @@ cdef uint64_t TILES = new_owner("gemm.panel_product")  # the other kernels call 
 cdef uint64_t ALONG_MEMORY = new_owner("dot.matmul_dot"), FEW = new_owner("dot.matmul_rows")
 cdef uint64_t BY_ELEMENTS = new_owner("gemm.product_elements")
 cdef uint64_t INNER = new_owner("dot.dot"), INNER_COMPLEX = new_owner("dot.dot_complex")
-cdef struct Cuts:                 # of blocks, for the kernels of one device
+cdef struct Cuts:                 # sizes of blocks, for the kernels of one device
     int64_t panel[NDTYPES]       # columns of a panel
     int64_t pitch                # items between one k and the next in packed A
     int64_t group                # tiles that pack_a packs at a time
@@ -337,8 +337,9 @@ cdef inline bint on_elements() noexcept:
 
 
 cdef int by_elements(Product* p, int64_t depth, bint adds_zero) except -1:
-    """A task for each element of C: on a device with more threads than registers for tiles. The order of the sum over k
-    is that of tiles, whose first block is added to zero where there is nothing to add to (``adds_zero``)."""
+    """A task for each element of C, for a device with more threads than registers for tiles. The sum over k has the
+    order of the tiles; with ``adds_zero`` their first block is added to zero.
+    """
     cdef ProductArgs arg
     cdef char* ptr[4]
     cdef int64_t tasks = p.m * p.n * p.n0 * p.n1

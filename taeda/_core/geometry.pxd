@@ -7,7 +7,7 @@ from .tensor cimport Tensor
 
 cdef enum:
     LARGE_WEIGHTS = 1 << 20   # bytes: half of a second-level cache
-    FEW_BLOCKS = 8            # of pixels: fewer are cut by output channels as well
+    FEW_BLOCKS = 8            # with fewer blocks of pixels, output channels are cut as well
 
 cdef struct Geometry:    # three of each: output, input, kernel, stride, dilation, padding
     int64_t o[3]

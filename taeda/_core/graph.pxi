@@ -8,7 +8,7 @@ cdef bint ANOMALY = False
 cdef bint ANOMALY_NAN = True
 
 
-@cython.no_gc_clear   # its entry in the list of the storage needs that; its node breaks cycles
+@cython.no_gc_clear   # its entry in the storage's list needs that; its node breaks cycles
 cdef class Saved:
     """A tensor kept for the backward pass, with the version and the graph position it had."""
 
@@ -89,8 +89,9 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version, bint again=Fal
 
 
 cdef Tensor made_again(Tensor t):
-    """A twin of ``t``, which the op that made it computes from what its own derivative keeps; None where that keeps too
-    little, or ``t`` is no longer what the op made."""
+    """A twin of ``t``, computed by the op that made ``t`` from the tensors that its derivative keeps. None if these do
+    not suffice, or if ``t`` has changed since.
+    """
     cdef Node node = t.grad_fn_
     cdef PyObject* bound[MAXARGS]
     cdef Tensor made
@@ -155,7 +156,7 @@ cdef int pack_tensor(Saved s, tuple hooks) except -1:
 
 
 cdef Node output_maker(Saved s, Node node):
-    """The node of a saved output of ``node``: ``node`` itself, or, if the op wrote through a view, that of the view."""
+    """The node of a saved output of ``node``: ``node`` itself or, if the op wrote through a view, the view's node."""
     cdef Node outer = s.written() if s.written is not None else None
     return node if outer is None else view_node((<CopySlices>outer.custom).base, (<CopySlices>outer.custom).view, outer)
 
@@ -194,7 +195,7 @@ def _pass_gradient(grads):
 
 
 cdef int64_t version_of(Saved s) except? -1:
-    """How often what was saved has been written to by now; -1 where that is not known."""
+    """How often the saved tensor has been written to so far; -1 if that is not known."""
     if s.heir is not None:
         return (<Storage>s.heir.storage).version if s.heir.storage != NULL else s.heir.last
     if s.tensor.replaced == s.replaced:
@@ -204,7 +205,7 @@ cdef int64_t version_of(Saved s) except? -1:
 
 
 cdef bint is_as_saved(Saved s) except -1:
-    """Whether the tensor shows what it showed when it was saved."""
+    """Whether the tensor still has the values that it had when it was saved."""
     return (s.heir is not None or s.tensor.replaced == s.replaced) and version_of(s) == s.version
 
 
@@ -321,8 +322,8 @@ cdef class Node:
     """One recorded operation: knows which nodes made its inputs and how to turn output gradients into input
     gradients. ``tensor.grad_fn`` is the node that made a tensor.
 
-    ``next_functions`` are the nodes of the inputs, ``name()`` is that of the derivative, ``register_hook(fn)`` calls
-    ``fn(grad_inputs, grad_outputs)`` when the node has run.
+    ``next_functions`` are the nodes of the inputs, ``name()`` is the derivative's name, ``register_hook(fn)`` calls
+    ``fn(grad_inputs, grad_outputs)`` after the node ran.
 
     Examples:
         >>> x = taeda.tensor(2.0, requires_grad=True)
@@ -401,19 +402,19 @@ cdef class Node:
         return self.seq
 
     def register_hook(self, hook):
-        """Call ``hook(grad_inputs, grad_outputs)`` after this node ran; what it returns replaces ``grad_inputs``."""
+        """Call ``hook(grad_inputs, grad_outputs)`` after this node ran; its result replaces ``grad_inputs``."""
         if self.post_hooks is None:
             self.post_hooks = {}
         return HookHandle(self.post_hooks, hook)
 
     def register_prehook(self, hook):
-        """Call ``hook(grad_outputs)`` before this node runs; what it returns replaces ``grad_outputs``."""
+        """Call ``hook(grad_outputs)`` before this node runs; its result replaces ``grad_outputs``."""
         if self.pre_hooks is None:
             self.pre_hooks = {}
         return HookHandle(self.pre_hooks, hook)
 
     def saved_items(self):
-        """Pairs (name, tensor) of what this node keeps for the backward pass, for looking at."""
+        """Pairs (name, tensor) of the tensors that this node keeps for the backward pass, for inspection."""
         cdef int i
         cdef list found = []
         if self.args is not None:
@@ -684,7 +685,7 @@ cdef Node make_node(Op op, PyObject** bound, bint inplace, Tensor before):
     if written is None:
         set_op_edges(node, bound, &args, &shapes)
     else:
-        # the edges are those from before the write: another view of what was written is not yet stale
+        # the edges are the ones from before the write: other views of the written memory are not yet stale
         written.version -= 1
         try:
             set_op_edges(node, bound, &args, &shapes)
@@ -735,7 +736,7 @@ cdef int save_outputs(Node node, object result, bint is_tuple) except -1:
 
 
 cdef inline int forget_base(Tensor t) noexcept:
-    """An output that is a view of a tensor that its op made on the way, and nobody else has, is no view to its user."""
+    """Make an output no view if its base is a tensor that its op made on the way and no other code holds."""
     if t.base is not None and t.creation == IN_NO_GRAD and Py_REFCNT(<PyObject*>t.base) == 1:
         t.base = None
         t.creation = RECORDED
@@ -772,7 +773,7 @@ cdef int own_outputs(Node node, object result) except -1:
 
 
 cdef int look_forward(Node node, Op op, PyObject** bound, object result) except -1:
-    """In anomaly mode: look for NaN in what an op gave, and in what it read if there is some."""
+    """In anomaly mode: look for NaN in an op's results and, if there is some, in its inputs."""
     callbacks.look_forward(op.name.lstrip("_"), node.trace, [<object>bound[i] for i in range(op.inplace, op.nparams)],
                            [result] if isinstance(result, Tensor) else result)
     return 0
@@ -786,7 +787,7 @@ cdef bint looks_for_nan() noexcept:
 def has_nan(x):
     """Whether a tensor has a NaN: by the sum, which is cheap, and a closer look where that is NaN.
 
-    False for what cannot be looked at: tensors of other kinds, on meta, under ``vmap``.
+    False for tensors that cannot be inspected: other kinds, on meta, under ``vmap``.
     """
     cdef Tensor t
     cdef int before

@@ -37,7 +37,7 @@ from .tensor import is_inference_mode_enabled, is_mode_active, saved_hooks_activ
 
 
 cdef inline bint is_same(object now, object then) except -1:
-    """Whether an attribute is what it was: the same object, or an equal number or string."""
+    """Whether an attribute is unchanged: the same object, or an equal number or string."""
     if now is then:
         return True
     return type(now) is type(then) and type(now) in (int, float, str, bool, bytes) and now == then
@@ -148,7 +148,7 @@ cdef class Guard:
             self.keep_dict(dict_of(cls), names, False)
 
     def keep_cell(self, cell, str name):
-        """Expect what a closure's cell holds."""
+        """Expect that a closure's cell keeps its content."""
         self.cells.append((cell, cell.cell_contents, name))
 
     def keep_tensor(self, Tensor t):
@@ -164,7 +164,7 @@ cdef class Guard:
         return False
 
     cpdef object differs(self):
-        """The first difference from then, in words; None: there is none."""
+        """The first difference from then, in words; None if there is none."""
         cdef Py_ssize_t i
         cdef PyObject* found
         cdef list values
@@ -220,7 +220,9 @@ cdef bint has_form(Tensor t, bytes form) noexcept:
 
 
 cdef bint add_any(Key* key, object x, list others) except -1:
-    """Add an argument to the key; what is no tensor, number, string or container of such is one of ``others``."""
+    """Add an argument to the key. An argument that is no tensor, number, string or container of these goes to
+    ``others``.
+    """
     if type(x) is dict:
         if not add_word(key, 8, len(x)):
             return False

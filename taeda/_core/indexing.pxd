@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 from .tensor cimport Tensor
 
 cdef enum:
-    GET, PUT, ADD, MUL, MIN, MAX    # what to do at an indexed place
+    GET, PUT, ADD, MUL, MIN, MAX    # the operation at an indexed place
 
 # Where a launch writes into `flag`, of at most two words: there itself, or in memory of this thread's place.
 # `flag_back` ends it. Where the place runs behind the program, nothing comes back: it raises `error` (devices.pxd).
@@ -15,8 +15,9 @@ cdef int flag_back(char* there, int64_t* flag, int64_t nbytes) except -1
 cdef Tensor as_index(Tensor t)
 # Whether what launches find in this thread's place is raised later. Then launches that write look at it themselves.
 cdef bint is_late() noexcept
-# Whether all of a contiguous int64 index is within [0, size) ([-size, size) with `wrap`). Where this is found later, it
-# is said to be, and `found`, if not NULL, is where it will be: launches that write are given it, and do nothing then.
+# Whether all of a contiguous int64 index is within [0, size) ([-size, size) with `wrap`). If the check is deferred, the
+# result is true, and `found`, if not NULL, is the address of its later result. Launches that write get this address,
+# and write nothing if the check fails.
 cdef bint in_range(Tensor index, int64_t size, bint wrap, tuple error, char** found) except -1
 cdef tuple OUT_OF_RANGE, OUT_OF_BOUNDS   # errors: an IndexError and a RuntimeError
 # far[..., index, ...] to or from near; `indices` are contiguous int64 tensors of one shape. Raises IndexError.

@@ -25,10 +25,10 @@ from .tensor cimport (
 from .tensor import DTYPE_NAMES
 
 cdef enum:
-    ONE = 0, RUN, STRIDED, FILL, EACH    # what a row is: see kernels/indexing.py
-    OFFSET = 0, PLAIN, WRAP              # what an index holds
-    SMALL_BYTES = 1 << 17                # of work: below it one thread does all
-    PART_BYTES = 1 << 16                 # of the indexed side that are moved before the next ones
+    ONE = 0, RUN, STRIDED, FILL, EACH    # kinds of rows: see kernels/indexing.py
+    OFFSET = 0, PLAIN, WRAP              # kinds of index entries
+    SMALL_BYTES = 1 << 17                # bytes of work below which one thread does all
+    PART_BYTES = 1 << 16                 # bytes of the indexed side that are moved before the next ones
     BLOCK = 4096                         # as in kernels/indexing.py
     AT_ONCE = 1 << 26                    # bytes of work between two looks for Ctrl-C
 
@@ -120,7 +120,7 @@ def check_index(Tensor index, int64_t size, bint wrap=False):
 
 
 def extent(Tensor index):
-    """The smallest and the largest of a few int64 numbers that lie side by side; None of any other tensor."""
+    """The smallest and the largest of a few adjacent int64 numbers; None for any other tensor."""
     cdef int64_t[2] found
     cdef char* ptr[2]
     cdef int before
@@ -145,7 +145,7 @@ def counts(Tensor index, int64_t size):
     cdef int64_t done = 0, some = index.count if elsewhere else min(index.count, <int64_t>AT_ONCE // 8)
     cdef Watch w = watch(index.count)
     if index.device_type == CPU_NUMBER:
-        elements_of(index)   # a recorder is told
+        elements_of(index)   # tells a recorder
     ptr[0], ptr[1], ptr[2] = address_of(made), address_of(index), NULL
     zero_tensor(made)
     if fn == NULL:
@@ -325,7 +325,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     return 0
 
 
-cdef struct Ranges:      # of the indexed side: the kernel and its units, the first byte and the bytes of a range
+cdef struct Ranges:      # the indexed side's kernel and units, and the first byte and the bytes of a range
     RowArgs rows
     int64_t kernel, units, low, nbytes
 
@@ -422,8 +422,8 @@ def index_get(Tensor source, list indices, int first, bint wrap=True):
 def index_set(Tensor target, list indices, int first, Tensor values, int action=PUT, bint wrap=True):
     """Write ``values``, of the shape of :func:`index_get`'s result, or accumulate them (``action``).
 
-    ``action`` is 1 to write, then 2 add, 3 multiply, 4 minimum, 5 maximum. Of several writes to one place the last
-    counts.
+    ``action`` is 1 to write, 2 to add, 3 to multiply, 4 for the minimum, 5 for the maximum. If several writes go to one
+    place, the last one counts.
     """
     cdef list ready = [as_index(<Tensor>t) for t in indices]
     move_rows(target, values, ready, first, action, wrap)

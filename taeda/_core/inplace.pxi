@@ -54,7 +54,9 @@ cdef inline int tie_view(Tensor t, Tensor source) noexcept:
 
 
 cdef inline int64_t offset_from(Tensor t, Tensor base) noexcept:
-    """Bytes from the first element of ``base`` to that of ``t``. Either may have got other memory: each in its own."""
+    """Bytes from the first element of ``base`` to the first of ``t``. Each is measured within its own memory, since
+    either may have got other memory.
+    """
     return (t.raw - t.storage.data) - (base.raw - base.storage.data)
 
 
@@ -67,8 +69,8 @@ cdef object geometry(Tensor t, Tensor base):
 
 
 cdef object conjugated_against(Tensor t, Tensor base):
-    """Whether ``t`` shows the conjugates or negatives of what ``base`` shows there; None where it is neither or
-    both."""
+    """Whether ``t`` shows the conjugates or negatives of what ``base`` shows there; None if it shows neither or both.
+    """
     cdef int d
     if KIND[t.code] == KIND[base.code] or not is_conjugate_view(base):
         return bool(is_conjugate_view(t) != is_conjugate_view(base))
@@ -199,7 +201,7 @@ cdef inline tuple with_target(tuple targets, int position, object target):
 
 
 cdef Node forget_node(Tensor t):
-    """The node of an in-place op that has no derivative: what was in ``t`` before gets a gradient of zero."""
+    """The node of an in-place op that has no derivative: the old values of ``t`` get a gradient of zero."""
     cdef Node node = <Node>Node.__new__(Node)
     node.custom = _no_gradient
     node.label = "ForgetBackward0"
@@ -212,7 +214,7 @@ def _no_gradient(grads):
 
 
 cdef class NoDerivative:
-    """The derivative of what has none: raises."""
+    """The derivative of an op that has none: it raises."""
 
     cdef str name
 
@@ -262,8 +264,9 @@ def mark_view_of_function(Tensor t):
 
 
 def unhooked(Tensor t):
-    """``t``, which is about to be written, to compute from. Of a view, at a node of its own: hooks on the view are not
-    about what it is then."""
+    """``t``, which is about to be written, to compute from. A view gets a node of its own, because its hooks do not
+    apply to its new values.
+    """
     if t.base is None or get_grad_fn(t) is None:
         return t
     cdef Tensor other = alias_tensor(t, t.nd, t.sizes, t.strides, 0)

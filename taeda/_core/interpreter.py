@@ -1,4 +1,4 @@
-"""Which interpreter of the process may import taeda: the main one. The core belongs to whichever imports it first."""
+"""Only a process's main interpreter may import taeda: the core belongs to the interpreter that imports it first."""
 
 
 def refuse_others() -> None:

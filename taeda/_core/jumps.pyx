@@ -12,14 +12,15 @@ cdef enum:
     WIDTH = 312           # words of 64 bits of a polynomial
     KEPT = 32             # distances whose terms are kept: 40 KiB each at most
 
-cdef int[135] _exponents  # of the characteristic polynomial
+cdef int[135] _exponents  # exponents of the characteristic polynomial
 cdef bint _is_known = False  # whether they are there yet
 cdef dict _jumps = {}
 
 
 cdef void reduce_square(uint64_t* p, uint64_t* square) noexcept nogil:
-    """``p * p`` modulo the characteristic polynomial, over GF(2): bits move apart, then what is too high is put
-    back."""
+    """``p * p`` modulo the characteristic polynomial, over GF(2): bits move apart, then the terms that are too high are
+    reduced.
+    """
     cdef int64_t i, j, at
     cdef uint64_t x, half
     for i in range(2 * WIDTH):
@@ -29,7 +30,7 @@ cdef void reduce_square(uint64_t* p, uint64_t* square) noexcept nogil:
         half = (half | half << 4) & 0x0F0F0F0F0F0F0F0Fu
         half = (half | half << 2) & 0x3333333333333333u
         square[i] = (half | half << 1) & 0x5555555555555555u
-    for i in range(2 * WIDTH - 1, WIDTH - 1, -1):  # the next highest term is 623 lower: what is put back is below
+    for i in range(2 * WIDTH - 1, WIDTH - 1, -1):  # the next highest term is 623 lower, so reduced terms land below
         x = square[i]
         for j in range(134):
             at = i * 64 - DEGREE + _exponents[j]
@@ -87,7 +88,7 @@ cdef void find_terms(Jump* found, int64_t distance) noexcept:
 
 
 cdef bytes jump_over(int64_t distance):
-    """The :class:`Jump` for a distance; those of the last few are kept (1.6 ms to find; Zen 4)."""
+    """The :class:`Jump` for a distance. The last few are kept (one takes 1.6 ms to find; Zen 4)."""
     global _is_known
     found = _jumps.get(distance)
     if found is not None:

@@ -140,7 +140,7 @@ cdef int target_broadcast(Op op, Tensor target, int nd, int64_t* shape) except -
 
 
 cdef bint is_row_major(Tensor t) noexcept:
-    """Whether the strides, also those of dimensions of one element, are those of a new tensor."""
+    """Whether the strides, also of dimensions of one element, equal a new tensor's."""
     cdef int64_t step = 1
     cdef int d
     for d in range(t.nd - 1, -1, -1):
@@ -166,8 +166,8 @@ cdef bint has_channels_last(Tensor t) noexcept:
 cdef Tensor new_output(PyObject** inputs, int nin, int code, int nd, const int64_t* shape, bint late=False):
     """An output whose dimensions lie in memory as PyTorch's do.
 
-    Operands that are all of its sizes decide together: all contiguous, all with channels last, or all with the same
-    strides. Else, and where an operand is a number, the order of dimensions is the one that the strides suggest.
+    Operands of the result's sizes decide together: all contiguous, all channels-last, or all with the same strides.
+    Otherwise, and where an operand is a number, the strides suggest the order of dimensions.
     """
     cdef Tensor out = empty_tensor(code, nd, shape, late)
     cdef Tensor t, first = None
@@ -251,7 +251,7 @@ cdef inline int64_t broadcast_stride(Tensor t, int nd, int d, int64_t size) noex
 
 
 cdef int refuse_repeated(Op op, Tensor target) except -1:
-    """Raise where elements of what is to be written share memory, as those of an expanded tensor do.
+    """Raise if elements of the tensor to be written share memory, as in an expanded tensor.
 
     An op that writes one value everywhere (trait ``one_value``) may.
     """
@@ -308,7 +308,7 @@ cdef int work_in_dtype_of(Op op, PyObject** bound, object out) except -1:
 
 
 def memory_overlap(Tensor a, Tensor b):
-    """Which memory two tensors share: 0 none, 1 the same elements in the same places, 2 other elements.
+    """How two tensors share memory: 0 not at all, 1 the same elements in the same places, 2 other elements.
 
     Two different tensors of which one has holes are taken to share none, as in PyTorch.
     """

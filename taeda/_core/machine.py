@@ -68,7 +68,7 @@ def cpus() -> int:
 def default_threads() -> int:
     """Threads to compute with: ``TAEDA_NUM_THREADS``, else ``OMP_NUM_THREADS``, else :func:`cpus`.
 
-    Of a list, as OpenMP has it for nested levels, the first number counts. Other values are ignored with a warning.
+    In a list, OpenMP's form for nested levels, the first number counts. Other values are ignored with a warning.
     """
     for name in ("TAEDA_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "")
@@ -101,10 +101,10 @@ def last_cache() -> int:
 
 @functools.cache
 def stream_bytes() -> int:
-    """Bytes from which on what an op moves would not stay in the cache, so that results are better stored past it.
+    """The number of bytes moved by an op from which its results no longer fit the cache and are better stored past it.
 
-    Three quarters of the last-level cache. Of 32 MiB (Zen 4): ``a * 2`` that moves 16 MB takes 1.3 of the time past the
-    cache, ``a + b`` of 24 MB 0.7.
+    It is three quarters of the last-level cache. With 32 MiB (Zen 4), stores past the cache make ``a * 2`` that moves
+    16 MB take 1.3 of the time, and ``a + b`` that moves 24 MB 0.7.
     """
     return last_cache() // 4 * 3
 

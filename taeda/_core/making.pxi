@@ -1,4 +1,4 @@
-# New tensors, and the sizes and strides that they are made of.
+# New tensors, and their sizes and strides.
 
 cdef inline bint compute_contiguous(Tensor t) noexcept:
     cdef int64_t expected = 1
@@ -12,7 +12,7 @@ cdef inline bint compute_contiguous(Tensor t) noexcept:
 
 
 cdef int refresh(Tensor t) except -1:
-    """Recompute what is derived from sizes and strides."""
+    """Recompute the fields that follow from sizes and strides."""
     t.count = count_of(t.nd, t.sizes)
     t.contiguous = compute_contiguous(t)
     return 0

@@ -10,8 +10,8 @@ cdef void release(void* data, int64_t nbytes) noexcept nogil
 # Memory for the time of an op, which launches alone read and write; NULL as `allocate`.
 cdef void* take_scratch(int64_t nbytes) noexcept nogil
 cdef void release_scratch(void* data, int64_t nbytes) noexcept nogil
-# Whether this thread plans, asked by work that is no launch: a recorder is told that this cannot be repeated, and why.
-# Raises where the place is a device, which such work does not reach.
+# Whether this thread plans. Work that is no launch asks this. A recorder then notes that the work cannot be repeated,
+# and why. Raises if the place is a device, which such work does not support.
 cdef bint only_plans(const char* why) except -1
 # Bytes in use now, rounded up to size classes.
 cdef int64_t bytes_in_use() noexcept nogil
@@ -34,7 +34,7 @@ cdef class Heir:
 cdef struct Reader:
     # A derivative that reads a storage as it was: an entry of the storage's list of them.
     Reader* next
-    Reader** link               # what points here; NULL outside of a list
+    Reader** link               # the pointer to this entry; NULL outside of a list
     PyObject* saved             # the Saved that holds this entry, not a reference
 
 cdef class Storage:
@@ -45,13 +45,13 @@ cdef class Storage:
     cdef readonly int64_t born  # the generation in which it was made, see `begin_generation`
     cdef int device            # its number, see devices.pxd
     cdef bint may_resize        # False where the memory belongs to somebody else
-    cdef readonly object owner          # keeps foreign memory alive; None where the allocator owns `data`
+    cdef readonly object owner          # keeps foreign memory alive; None if the allocator owns `data`
     cdef int exports           # arrays and memoryviews on it: it is not resized while there are any
     cdef Storage left          # the memory that it was moved from, while they show that; or None
-    cdef Pending recipe        # of contents that have not been computed, see fusion.pyx; else None
+    cdef Pending recipe        # computes contents that are pending, see fusion.pyx; else None
     cdef list late             # weak references to the tensors on it while it has no memory, see `late_storage`
     cdef int waits             # 1 for a recipe of its own, and 1 for each that reads it
-    cdef dict prepared         # what plans have computed from the contents, see plan.pyx; or None
+    cdef dict prepared         # results of plans that depend on the contents only, see plan.pyx; or None
     cdef bint shown            # whether its address is exposed: then no op that reads it is deferred
     cdef int64_t maker         # `seq` of the node whose op made it, where that op can run again; else 0
     cdef bint saved            # whether a derivative keeps it as it is
@@ -82,14 +82,14 @@ cdef int give_block(Storage storage, int64_t nbytes, int device) except -1
 cdef Storage new_storage(int64_t nbytes)
 # Memory of `owner`, which is kept alive as long as the Storage.
 cdef Storage foreign_storage(void* data, int64_t nbytes, object owner)
-# The storage that has the memory: that of ``x.data`` lies on the one of ``x``.
+# The storage that owns the memory: the storage of ``x.data`` rests on the one of ``x``.
 cdef Storage root(Storage storage)
 # The exporter of a buffer over the memory, which keeps it in place for an array or memoryview.
 cdef object export_of(Storage storage, bint readonly)
 # Whether a buffer is asked for with these flags by NumPy's ``ndarray(buffer=)``, which gives it back at once, keeps the
 # object that it asked, and relies on that for the memory.
 cdef bint keeps_address(int flags) noexcept
-# Grow or shrink, keeping the contents. With `tell`, what holds its data pointer is told of a move (`on_move`).
+# Grow or shrink, and keep the contents. With `tell`, holders of the data pointer hear of a move (`on_move`).
 cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1
 
 

@@ -11,10 +11,10 @@ Where blocks come from:
 - medium (below 2 MiB): arenas of huge pages (``arena.pxi``) where the system has them, else the C library;
 - large: mapped from the system, aligned to huge pages.
 
-Idle memory is bounded in two ways. The cache never holds more than its limit (a quarter of the machine by default).
-And a request that no free block satisfies first gives the longest-unused classes back, as long as all that is reserved
-exceeds the highest use so far by more than 64 MiB and an eighth; a program whose sizes drift therefore stays near what
-it truly needs.
+Idle memory is bounded in two ways. The cache never holds more than its limit (a quarter of the machine by default). A
+request that no free block satisfies first frees the size classes that were unused longest, as long as all reserved
+memory exceeds the highest use so far by more than 64 MiB and an eighth. So a program whose sizes drift stays near its
+true need.
 
 Every function may be called with or without the GIL: the free lists are guarded by a spin lock that is held for some
 nanoseconds, except while the system is asked for more.
@@ -186,7 +186,7 @@ cdef class Heir:
 cdef int show(Storage storage) except -1:
     settle(storage)
     storage.shown = True
-    if storage.heir is not None:  # others may write there, and derivatives shall meet what they wrote
+    if storage.heir is not None:  # others may write there, and derivatives must see those writes
         storage.heir.kept, storage.heir = storage, None
     return 0
 
@@ -537,7 +537,7 @@ def memory_stats():
 
 
 def reset_peak_memory_stats():
-    """Start the peaks of :func:`memory_stats` anew from what is in use now."""
+    """Start the peaks of :func:`memory_stats` anew from the present use."""
     global peak_planned
     peak_planned = planned
     acquire()
@@ -572,7 +572,9 @@ def set_cache_limit(nbytes):
 
 
 def set_memory_limit(nbytes):
-    """Let tensors use at most ``nbytes`` in all; beyond it :class:`OutOfMemoryError`. None: what the machine has."""
+    """Let tensors use at most ``nbytes`` in all; beyond that :class:`OutOfMemoryError` is raised. None means all memory
+    of the machine.
+    """
     global memory_limit
     cdef int64_t limit
     learn_limits()

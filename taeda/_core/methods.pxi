@@ -119,7 +119,7 @@ cdef int _prepare_op_type() except -1:
 
 
 class Docstring:
-    """The docstring of ops: that of a stanza is completed when it is read (``ops/docs.py``), not when it is made."""
+    """The docstring of ops: a stanza's text is completed when it is read (``ops/docs.py``), not when the op is made."""
 
     def __init__(self, of_type):
         self.of_type = of_type

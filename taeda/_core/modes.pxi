@@ -128,8 +128,8 @@ def recall(Op op, tuple args, dict kwargs, result):
 def pass_through(mode, function, tuple args, dict kwargs):
     """Run ``function``, an op or a composite that was handed to ``mode``, with that mode on for its inner calls.
 
-    For a mode that watches. Modes that may change the call are handed it first, with ``mode`` as the outermost one, and
-    then ``mode`` again what they make of it. Others that watch are handed it in turn, once each.
+    For modes that only watch. Modes that may change the call get it first, with ``mode`` as the outermost one. ``mode``
+    then gets the calls that they make. Other watching modes get the call in turn, once each.
     """
     cdef list stack = _thread_modes.stack, handed = getattr(_thread_modes, "handed", [])
     cdef list before = list(stack)
@@ -205,7 +205,7 @@ def set_grad_enabled(bint enabled):
 
 
 def record_nothing():
-    """Turn recording on this thread off, that of forward mode too; gives the previous setting."""
+    """Turn recording off on this thread, also in forward mode. Returns the previous setting."""
     return swap_no_grad(GRAD_OFF)
 
 

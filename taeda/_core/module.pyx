@@ -48,7 +48,7 @@ cdef object followed = None  # see follow()
 
 
 def configure(parameter, buffer, tensor, hooked, explainer, list hooks, list registration):
-    """Tell the fast half what it needs of the Python half.
+    """Give the fast half the parts of the Python half that it needs.
 
     Args:
         parameter: the class whose instances are parameters.
@@ -139,7 +139,7 @@ cdef object call_followed(object self, tuple args, dict kwargs):
 
 
 def follow(object stacks):
-    """Keep the modules that are being called in the list ``stacks.modules``, outermost first; None: no longer."""
+    """Keep the modules that are being called in the list ``stacks.modules``, outermost first. None stops that."""
     global followed
     followed = stacks
 
@@ -264,7 +264,7 @@ def quicken(cls):
 
 
 cdef int discard(dict d, object name, str first, str second, str third) except -1:
-    """Forget what was called ``name`` before, so that a new registration does not hide behind it."""
+    """Drop the old meanings of ``name``, so that a new registration does not hide behind them."""
     d.pop(name, None)
     for kind in (first, second, third):
         if kind is not None:

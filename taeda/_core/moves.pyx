@@ -1,4 +1,4 @@
-"""Launchers of what moves whole blocks: transposed copies, joining, reversing, triangles and padding."""
+"""Launchers of kernels that move whole blocks: transposed copies, joining, reversing, triangles and padding."""
 
 from .machine import stream_bytes
 
@@ -49,7 +49,7 @@ cdef kernel_t transpose_kernel(int item, bint large) except NULL:
     return of_number(TRANSPOSE_LARGE if large else TRANSPOSE, item)
 
 
-cdef struct OuterDim:      # its size, and its strides in the target and in the source in bytes
+cdef struct OuterDim:      # a size, and its strides in the target and in the source in bytes
     int64_t size, target, source
 
 
@@ -60,7 +60,7 @@ cdef struct Transposed:    # the kernel, its units for each position of the dime
 
 
 cdef void transpose_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """Units [begin, end): those of the kernel, for each position of the dimensions outside of it."""
+    """Units [begin, end) of the kernel, for each position of the dimensions outside it."""
     cdef const Transposed* t = <const Transposed*>arg
     cdef char* p[2]
     cdef int64_t index, first, stop, units = t.units, d
@@ -136,7 +136,7 @@ def copy_transposed(Tensor target, Tensor source):
                 arg.rows, arg.far, arg.few = 4, ts[pair] * item, -4
             elif 1 < sizes[row] <= 4 and ss[column] == sizes[row]:
                 arg.far, arg.few = 2 * arg.dst_row, -sizes[row]
-    k = 0  # what is left: two batch dimensions for the kernel, a loop over the rest
+    k = 0  # the rest: two batch dimensions for the kernel, a loop over the others
     for d in range(n):
         if d != row and d != column and d != pair:
             sizes[k], ts[k], ss[k] = sizes[d], ts[d] * item, ss[d] * item
@@ -198,8 +198,9 @@ cdef int put_block(char* target, char* source, int64_t rows, int64_t nbytes, int
 
 
 cdef inline bint by_rows(Tensor t, int code, int64_t rows, int64_t nbytes) noexcept:
-    """Whether `put_block` can copy ``t``, and should: many rows of one item each go faster through registers, and so
-    does what is stored past the cache. What is not computed yet is computed to where it goes."""
+    """Whether `put_block` can and should copy ``t``. Many rows of one item each go faster through registers, and so do
+    stores past the cache. Pending contents are computed straight into the target.
+    """
     return (t.code == code and t.contiguous and (nbytes > ITEMSIZE[code] or rows * nbytes < PARALLEL_BYTES)
             and (2 * rows * nbytes < STREAM_BYTES or nbytes % 64 != 0)
             and (not unsettled or t.holds == VALUES and t.storage.recipe is None))
@@ -222,7 +223,7 @@ cdef object as_sequence(object tensors, str name):
 
 
 cdef int common_code(object tensors, Py_ssize_t n, str name) except -1:
-    """The dtype of the result: the shared one, else what they promote to together."""
+    """The dtype of the result: the shared one, else the one that all promote to."""
     cdef int code = item_of(tensors, 0, name).code
     cdef Py_ssize_t i
     cdef Tensor t
@@ -391,9 +392,10 @@ def stack(tensors, dim=0):
 
 
 def adjoining(tensors, int dim, bint stacked):
-    """A view that joins tensors which lie side by side in one storage already; None where they do not.
+    """A view that joins tensors which are already adjacent in one storage; None if they are not.
 
-    For derivatives, whose pieces nobody else writes to. ``stacked``: along a new dimension, else along one they have.
+    This is for derivatives, whose pieces no other code writes to. ``stacked`` means along a new dimension, else along
+    an existing one.
     """
     cdef Tensor first, before, t
     cdef int64_t sizes[MAXDIM]
@@ -574,10 +576,10 @@ cdef Tensor strip(Tensor t, int dim, int64_t start, int64_t count, int step=1):
 
 
 def edges(Tensor padded, pad, str mode):
-    """The inside of a padded tensor, and pairs of views: a part beside it, and what is shown there.
+    """The inside of a padded tensor, and pairs of views: a part beside the inside, and the values that go there.
 
-    The pairs are in the order in which they may be copied: those of the last dimension, then those of the one before,
-    which take what was filled along. ``pad`` has two amounts per dimension, the last dimension first, none negative.
+    The pairs are in the order in which they may be copied: the last dimension's, then those of the one before, which
+    include the parts filled already. ``pad`` has two amounts per dimension, the last dimension first, none negative.
     """
     cdef list pairs = []
     cdef int i, d, step = -1 if mode == "reflect" else 1 if mode == "circular" else 0
@@ -623,7 +625,7 @@ def fits(Tensor input, tuple pad, str mode):
 
 
 def pad_edges(Tensor input, pad, str mode):
-    """The body of ``taeda.edge_pad``: the inside is copied, then what is beside it."""
+    """The body of ``taeda.edge_pad``: it copies the inside, then fills the edges."""
     cdef int64_t sizes[MAXDIM]
     cdef int d, i
     cdef Tensor out
@@ -686,7 +688,7 @@ def roll(Tensor input, shifts, dims=None):
         for d in range(input.nd):
             sizes[d] = input.sizes[d]
             if turn[d]:
-                if piece >> i & 1:  # what falls off the end comes back at the start
+                if piece >> i & 1:  # indices beyond the end wrap around to the start
                     sizes[d] = turn[d]
                     source += (input.sizes[d] - turn[d]) * input.strides[d]
                 else:

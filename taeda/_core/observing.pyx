@@ -46,7 +46,7 @@ cdef class Before:
             if not isinstance(x, Tensor):
                 continue
             t = <Tensor>x
-            if t.storage is None:    # it is being made, or has no memory
+            if t.storage is None:    # it is incomplete, or has no memory
                 continue
             if unsettled:
                 settle(t.storage)
@@ -155,7 +155,7 @@ cdef class Maker:
     cdef dict prepared           # Ready by the launch that computes them
     cdef bint prepares
     cdef dict order              # number of a block -> its number in order of first use
-    cdef dict used               # number of a storage that is made -> the first launch that uses it
+    cdef dict used               # number of a new storage -> the first launch that uses it
     cdef list writes             # (storage, writes that it counts)
 
     def __cinit__(self, Before before, list tensors):
@@ -593,7 +593,7 @@ cdef class Maker:
         return 0
 
     cdef int find_leaves(self) except -1:
-        """Which leaves that may get a gradient in the call had one at the beginning."""
+        """For each leaf that may get a gradient in the call, whether it had one at the beginning."""
         cdef Tensor leaf, grad
         cdef set changed = {id(owner if isinstance(owner, Tensor) else self.tensors[owner])
                             for owner, _ in self.trace.grads}

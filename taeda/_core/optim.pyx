@@ -42,7 +42,7 @@ cdef inline bint same_layout(Tensor a, Tensor b) noexcept:
     return True
 
 
-cdef struct Seen:                # versions of dicts: that of all states, and that of a parameter's, which is in it
+cdef struct Seen:                # versions of dicts: of all states, and of one parameter's state in it
     int64_t version, own
     PyObject* entry
 
@@ -71,7 +71,7 @@ cdef class Plan:
     cdef int64_t nchunks, grain
     cdef kernel_t kernel
     cdef int code
-    cdef int number          # of the device
+    cdef int number          # the device's number
 
     def __cinit__(self, size_t kernel, list params, list states, tuple names, tuple counters, int nscalars,
                   int64_t chunk):
@@ -161,7 +161,7 @@ cdef class Plan:
         return True
 
     cdef bint has_state(self, object state, Py_ssize_t i) except -1:
-        """Whether the state of a parameter is what it was when the plan was made."""
+        """Whether the state of a parameter is unchanged since the plan was made."""
         cdef Py_ssize_t j
         cdef Tensor s, p = <Tensor>self.params[i]
         cdef Seen* seen = &self.seen[i]
@@ -290,7 +290,7 @@ cdef class Plan:
         return True
 
     cdef int update(self, bint runs) except -1:
-        """Launch the kernel, if it ``runs``, on the filled table, and mark what it writes to as changed."""
+        """Fill the table, launch the kernel on it if it ``runs``, and mark the tensors that it writes to as changed."""
         cdef Py_ssize_t i, j
         cdef char** pointers = [<char*>self.table, <char*>self.chunks]
         cdef int before
@@ -329,7 +329,7 @@ cdef class Update:
     cdef readonly Plan plan
     cdef readonly object optimizer
     cdef readonly dict group
-    cdef int64_t version         # of the group, when its flags were as the plan's; 0 where an option is no constant
+    cdef int64_t version         # of the group when its flags were as the plan's; 0 where an option is no constant
     cdef list idle               # parameters of the group without a gradient
 
     def __cinit__(self, Plan plan, optimizer, dict group):
@@ -392,7 +392,7 @@ def drop_grads(list params):
     cdef Tensor p
     for p in params:
         if p.holds == NOTHING:
-            p.grad = None  # that of its parts
+            p.grad = None  # that also clears its parts' gradients
         else:
             p.grad_ = None
 
@@ -488,8 +488,9 @@ def alike(list tensors):
 
 
 def norm(size_t kernel, list tensors, int64_t chunk, str order):
-    """The norm of order "1", "2" or "inf" of all tensors, a 0-dimensional float64 tensor; ``kernel`` computes that
-    of a chunk."""
+    """The norm of order "1", "2" or "inf" of all tensors, a 0-dimensional float64 tensor; ``kernel`` computes a chunk's
+    norm.
+    """
     cdef _Chunks work = _Chunks(tensors, chunk)
     cdef Tensor made = empty_tensor(F64, 0, NULL)
     cdef char* pointers[2]

@@ -107,7 +107,7 @@ cdef inline int words_of(int code) noexcept:
 
 cdef int launch_rows(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t count, int64_t n,
                      int64_t grain, tuple tensors) except -1:
-    """A launch over ``count`` rows of ``n`` items; the memory is that of ``tensors``, of which the outputs are new."""
+    """A launch over ``count`` rows of ``n`` items in the memory of ``tensors``, whose outputs are new."""
     if n < LONG:
         return launch(fn, ptr, nptr, arg, narg, count, grain, False)
     return launch_apart(fn, ptr, nptr, arg, narg, count, grain, tensors)

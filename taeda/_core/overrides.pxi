@@ -12,7 +12,7 @@ cdef enum:
     ALWAYS = 2           # in Tensor.overrides: whatever is switched off
 
 OVERRIDING = set()       # subclasses of Tensor with a __torch_function__ of their own, or the default one
-DISPATCHING = set()      # those with a __torch_dispatch__, which switches of __torch_function__ leave on
+DISPATCHING = set()      # classes with a __torch_dispatch__, which switches of __torch_function__ leave on
 
 
 cdef inline bint function_modes() noexcept:
@@ -172,7 +172,9 @@ cdef object check_plan(object function, PyObject** args, Py_ssize_t n, PyObject*
 
 
 cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
-    """The call with tensors on device meta: planned, and not run. NotImplemented to the one who plans."""
+    """Plan the call with tensors on device meta, without running it. Returns NotImplemented if this thread already
+    plans.
+    """
     result = check_plan(function, args, n, kwnames)
     if result is not NotImplemented:
         return result
@@ -188,7 +190,7 @@ cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* 
 
 
 cdef struct Found:
-    int number       # of the device of the tensors that are on one
+    int number       # number of the device that the tensors are on
     bint others      # whether there are tensors elsewhere beside them
 
 
@@ -211,7 +213,7 @@ cdef int look_for_devices(Found* found, PyObject** args, Py_ssize_t n, int depth
 
 
 cdef bint asks_for_another(PyObject** values, object names, int number) except -1:
-    """Whether a keyword argument names another device than that of the tensors, or asks for pinned memory."""
+    """Whether a keyword argument names another device than the tensors', or asks for pinned memory."""
     cdef Py_ssize_t i
     cdef int asked
     for i in range(PyTuple_GET_SIZE(names)):
@@ -230,7 +232,7 @@ cdef PyObject* running = NULL   # the op that runs on a device
 
 
 def running_op():
-    """The name of the op that runs on a device; None: there is none."""
+    """The name of the op that runs on a device; None if there is none."""
     return None if running == NULL else (<Op>running).name
 
 
@@ -272,7 +274,7 @@ cdef object call_there(object function, PyObject** args, Py_ssize_t n, PyObject*
         else:
             result = PyObject_Vectorcall(function, args, n, kwnames)
     except BaseException:
-        end_call()  # what failed on the device is the cause
+        end_call()  # the failure on the device is the cause
         raise
     finally:
         swap_place(before)
@@ -306,7 +308,7 @@ def parameter_named(Op op, str name):
 
 
 cdef tuple spelled_all(Composite composite, tuple names, bint first_is_free):
-    """The names of the arguments as ``composite`` has them; None where they are so."""
+    """The arguments' names in ``composite``'s spelling; None if they have it already."""
     for name in names:
         if name not in composite.positions and name != "out":
             also = getattr(composite, "also", None)
@@ -389,7 +391,7 @@ def count_tracers(int change):
 
 
 def plain_sizes(Tensor t):
-    """``t.shape``, whoever traces."""
+    """``t.shape``, also under tracing."""
     return make_size(t.nd, t.sizes)
 
 

@@ -3,8 +3,8 @@
 On a thread that defers ops, the engine calls `repeat_pass` before it runs a pass. The *form* of a pass is all that its
 launches depend on: the nodes with their ops, numbers and edges; the forms of saved tensors, of leaves and of initial
 gradients. The first pass of a form runs as usual. For the second, the graph is rebuilt from tensors on the meta device,
-and the engine runs it while a recorder collects the launches (`plan.pyx`). That is the plan of the form. From then on
-the plan runs, and no node does.
+and the engine runs it while a recorder collects the launches (`plan.pyx`). These launches are the plan of the form.
+Later passes run the plan and no nodes.
 
 The engine runs a pass itself if something could observe its nodes or intermediate gradients: hooks, retained gradients,
 modes, custom functions, anomaly mode, the profiler. It also does so if a tensor is large enough to be deferred, which
@@ -34,7 +34,7 @@ cdef enum:
     ROOM = 8192              # words of the key
     MOST_KEPT = 64           # forms
     ABOVE = 100              # the tags of plan.pyx
-    EDGE, ROOT, LEAF, ARGS, OUTS, SHAPES, COUNTS, METAS, LIST, SAVED, OUTPUT, INDEX, SLICE  # those of words of the key
+    EDGE, ROOT, LEAF, ARGS, OUTS, SHAPES, COUNTS, METAS, LIST, SAVED, OUTPUT, INDEX, SLICE  # kinds of words of the key
 
 cdef struct Walk:
     PyObject* nodes[MOST_NODES]   # newest first; none of these pointers is a reference
@@ -260,7 +260,7 @@ cdef object look_up(Key* key):
 
 cdef object plan_pass(bytes name, list roots, list numbers, list nodes, list leaves, list tensors,
                       object differentiate):
-    """Make ``(plan, ops)``; None, which is remembered, if the pass cannot be repeated."""
+    """Make ``(plan, ops)``; None if the pass cannot be repeated. The result is remembered."""
     cdef Copied copied = Copied(roots, numbers, nodes, leaves, differentiate)
     FORMS[name] = "it is being planned"
     try:

@@ -17,8 +17,8 @@ cdef int64_t STREAM_BYTES = stream_bytes()
 cdef bint stores_stream(Launch* L, int nout, const char* classes, int64_t count) except -1:
     """Whether the outputs had better be stored past the cache: they would not stay there, and need not be read for it.
 
-    Not where an output is also an input, whose lines are at hand, and not where little is read: filling runs at 40 GB/s
-    through the cache and at 28 past it. Each row of an output must begin at a cache line.
+    It does not apply if an output is also an input, whose lines are in the cache, or if little is read: filling runs at
+    40 GB/s through the cache and at 28 past it. Each row of an output must begin at a cache line.
     """
     cdef int64_t moved = 0, written = 0, item
     cdef int i, k, d
@@ -222,8 +222,9 @@ cdef int check_fits(Op op, int i, object x, int compute) except -1:
 
 
 cdef int check_operands(Op op, PyObject** inputs, int compute) except -1:
-    """:func:`check_fits` of the operands that are numbers. What float16, bfloat16 and float8 cannot hold is infinite
-    in the elements of an op with the trait ``rounds``."""
+    """:func:`check_fits` for the operands that are numbers. Numbers beyond the range of float16, bfloat16 and float8
+    become infinite in an op with the trait ``rounds``.
+    """
     cdef int i
     if KIND[compute] == 2 and WORK[compute] != compute and (
             op.rounds == ROUND_ALL or op.rounds == ROUND_ONE and (<Tensor>inputs[0]).count == 1):
@@ -237,7 +238,7 @@ cdef int check_operands(Op op, PyObject** inputs, int compute) except -1:
 cdef int number_slots(object x, int compute, int64_t* slots) except -1:
     """A Python number as the two argument slots of a parameter.
 
-    What the computing dtype cannot hold wraps, or becomes infinite. An int that neither int64 nor uint64 holds is
+    Numbers beyond the computing dtype's range wrap, or become infinite. An int that neither int64 nor uint64 holds is
     refused.
     """
     cdef double real, imag

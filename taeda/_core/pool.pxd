@@ -19,7 +19,7 @@ cdef enum:
     UNHEARD = 1 << 16    # steps of a loop between two looks for Ctrl-C
 
 
-cdef struct Watch:       # of a loop that is no launch, for Ctrl-C
+cdef struct Watch:       # for Ctrl-C in a loop that is no launch
     int64_t look         # when it looks next; 0: never
     int64_t steps        # since it looked
 
@@ -77,8 +77,8 @@ cdef inline int launch(kernel_t fn, char** ptr, int nptr, const int64_t* arg, in
 # The number of threads that an operation may use.
 cdef int64_t thread_count() noexcept nogil
 
-# A launch whose pieces take long, to memory that nobody else knows of: Ctrl-C leaves it to end alone (apart.py). The
-# memory is that of `tensors`.
+# A launch with long pieces, on memory that no other code uses: after Ctrl-C it finishes alone (apart.py). The memory is
+# that of `tensors`.
 cdef int launch_apart(kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total, int64_t grain,
                       tuple tensors) except -1
 
@@ -87,8 +87,8 @@ cdef int launch_alone(kernel_t fn, char** ptr, const int64_t* arg, int64_t total
 
 
 cdef enum:
-    PIECE_BYTES = 1 << 16    # of work that are worth a piece of their own
-    FREE_GIL = 1 << 16       # multiplications, or elements, from which other Python threads may run meanwhile
+    PIECE_BYTES = 1 << 16    # bytes of work that are worth a piece of their own
+    FREE_GIL = 1 << 16       # multiplications, or elements, from which other Python threads may run at the same time
     TASK = 1 << 19           # multiplications worth a task of their own
 
 

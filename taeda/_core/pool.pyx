@@ -74,7 +74,7 @@ cdef extern from *:
     }
     """
     unsigned FLUSH "TAEDA_FLUSH"
-    unsigned flushing "taeda_flushing"() nogil            # what this thread does with denormal numbers
+    unsigned flushing "taeda_flushing"() nogil            # how this thread treats denormal numbers
     void set_flushing "taeda_set_flushing"(unsigned bits) nogil
 
 cdef extern from *:
@@ -137,7 +137,7 @@ cdef struct Job:                # written by the launch while `open` is 0
     int64_t batch               # pieces taken from the counter at a time
     int64_t workers             # how many of them may take part
     int64_t counters            # among which the pieces are shared out
-    int64_t dropped             # Ctrl-C came: what has not begun is left out
+    int64_t dropped             # Ctrl-C came: pieces that have not begun are left out
     unsigned flush              # how the launching thread treats denormal numbers
 
 
@@ -148,7 +148,7 @@ cdef struct Worker:
     char pad[40]
 
 
-cdef struct Shared:             # what several threads write, each on a cache line of its own
+cdef struct Shared:             # written by several threads, each on a cache line of its own
     char pad1[64]
     int64_t active              # workers inside the job
     char pad2[56]
@@ -161,7 +161,7 @@ cdef struct Shared:             # what several threads write, each on a cache li
 
 
 cdef struct Counter:
-    int64_t next                # the first of its pieces that nobody has taken
+    int64_t next                # the first of its pieces that is not taken
     char pad[56]
 
 
@@ -169,7 +169,7 @@ cdef Job job
 cdef Shared shared
 cdef Counter[COUNTERS] counters
 cdef Worker[MOST] team
-cdef Place[MOST] places         # of the workers: a launch writes one before it wakes its worker
+cdef Place[MOST] places         # the workers': a launch writes one before it wakes its worker
 cdef PyThread_type_lock done = NULL
 cdef int64_t started = 0
 cdef int64_t threads = 0        # 0: not known yet
@@ -238,7 +238,7 @@ cdef void work(void* argument) noexcept nogil:
                 continue
             atomics.store(&self.sleeping, 1)
             if atomics.load(&shared.epoch) == seen or not atomics.exchange(&self.sleeping, 0):
-                PyThread_acquire_lock(self.wake, 1)  # whoever clears `sleeping` releases the lock
+                PyThread_acquire_lock(self.wake, 1)  # the thread that clears `sleeping` releases the lock
                 anywhere(&places[self.index])
             turn = 0
         seen = epoch
@@ -279,7 +279,7 @@ cdef void learn() noexcept with gil:
 
 
 cdef int64_t start_workers(int64_t wanted) noexcept nogil:
-    """Have `wanted` workers running; how many there are (fewer where the system refuses)."""
+    """Start workers until `wanted` run. Returns how many run (fewer if the system refuses)."""
     global started, done
     cdef Worker* worker
     if done == NULL:
@@ -368,11 +368,11 @@ cdef void wait_for_workers() noexcept nogil:
         turn = 0
         atomics.store(&shared.waiting, 1)
         if atomics.load(&shared.active) or not atomics.exchange(&shared.waiting, 0):
-            PyThread_acquire_lock(done, 1)  # whoever clears `waiting` releases the lock
+            PyThread_acquire_lock(done, 1)  # the thread that clears `waiting` releases the lock
 
 
 cdef bint share(int64_t workers, int64_t look) noexcept nogil:
-    """Publish `job`, help with it, and wait until nobody is in it; whether its rest was dropped."""
+    """Publish `job`, help with it, and wait until all workers have left it. Returns whether its rest was dropped."""
     global inside
     cdef int64_t i
     cdef bint dropped
@@ -481,8 +481,8 @@ cdef bint launched_elsewhere(kernel_t fn, char** ptr, int nptr, const int64_t* a
 def get_num_threads():
     """The number of threads that an operation may use.
 
-    By default what the process may really use (affinity and cgroup quota), unless ``TAEDA_NUM_THREADS`` or
-    ``OMP_NUM_THREADS`` says otherwise.
+    The default is the number of cores that the process may use (affinity and cgroup quota), unless
+    ``TAEDA_NUM_THREADS`` or ``OMP_NUM_THREADS`` sets it.
 
     Returns:
         An int of at least 1.
@@ -555,7 +555,7 @@ def _time(uintptr, uintptr_ptr, uintptr_arg, total, grain, repeats):
 
 
 def _after_fork():
-    """The child has none of the parent's workers, and nothing of a job that another thread had running."""
+    """Reset the pool in a forked child, which has none of the parent's workers or jobs."""
     global started, done, inside, main_thread
     memset(&shared, 0, sizeof(shared))
     memset(&team, 0, sizeof(team))

@@ -1,9 +1,8 @@
 """Events of a profile while the program runs: ops, nodes and ranges, and below them runs of kernels.
 
 A :class:`Recorder` is a mode: it sees every op of the threads that have it, and writes one event of 80 bytes into a
-buffer. Runs of kernels come through the probes of the kernels (``taeda/kernels/build.py``) from every thread, the
-workers of the pool too. Nothing here costs anything while no recorder is on. ``taeda/profiler`` makes sense of what is
-written.
+buffer. The probes in the kernels (``taeda/kernels/build.py``) report runs from every thread, also the pool's workers.
+Nothing here costs anything while no recorder is on. ``taeda/profiler`` interprets the events.
 """
 
 from cpython.dict cimport PyDict_GetItem
@@ -62,24 +61,24 @@ cdef enum Kind:
     OP, NODE, RANGE, MODULE
 
 cdef enum:
-    JOIN = 2000  # ns between two runs of a kernel, in one op and on one thread, that are told as one
+    JOIN = 2000  # ns between two runs of a kernel, in one op and on one thread, that are merged
 
 cdef struct Event:
     int64_t start, end          # ns; end 0: still open
     int64_t parent              # event, -1: none
     int64_t thread
-    int64_t number              # of the node that an op left, or that runs; -1: none
+    int64_t number              # the node that an op recorded, or that runs; -1: none
     int64_t moved               # bytes of the tensors that came in and went out
     int64_t written             # those of them that went out
     int64_t before, after       # bytes in use
     int32_t name
     int32_t kind
-    int32_t call                # which of the recorder's calls, -1: not kept
+    int32_t call                # number of the recorder's call, -1: not kept
 
-cdef struct Run:                # of a kernel; several that follow each other are one
+cdef struct Run:                # several runs of a kernel in a row are one
     int64_t start, end
     int64_t busy                # ns inside the kernel
-    int64_t event               # that was open on the thread, -1: none
+    int64_t event               # the one open on the thread, -1: none
     int64_t thread
     int64_t pieces
     int64_t kernel
@@ -92,7 +91,7 @@ cdef Event* events = NULL
 cdef int64_t n_events = 0, room_events = 0
 cdef Run* runs = NULL
 cdef int64_t n_runs = 0, room_runs = 0
-cdef int64_t lock = 0           # of the runs: workers write them too
+cdef int64_t lock = 0           # guards the runs: workers write them too
 cdef int64_t session = 0
 cdef int64_t recording = 0
 
@@ -255,7 +254,7 @@ PRODUCTS = frozenset(("matmul", "linear"))
 
 
 cdef object with_product(str name, tuple args, dict kwargs):
-    """The name of a product with that of the op that does it in PyTorch, by its operands' dimensions: ``matmul/mm``."""
+    """A product's name followed by the name of PyTorch's op for its operands' dimensions: ``matmul/mm``."""
     cdef int m, n
     if len(args) < 2 or not isinstance(args[0], Tensor) or not isinstance(args[1], Tensor):
         return name
@@ -307,7 +306,7 @@ cdef class Recorder:
         return len(self.names) - 1
 
     def start(self):
-        """Forget what was recorded and begin."""
+        """Drop all events and begin."""
         global n_events, n_runs, session, recording
         acquire()
         session += 1
@@ -317,7 +316,7 @@ cdef class Recorder:
         self.active = True
 
     def stop(self):
-        """End; what was recorded stays until the next start."""
+        """End; the events stay until the next start."""
         global recording
         acquire()
         recording = 0
@@ -329,12 +328,12 @@ cdef class Recorder:
         return clock()
 
     def handle(self, function, tuple args, dict kwargs):
-        """An op or composite: one event, with those of what it calls below it."""
+        """Record an op or a composite: one event, and one for each call below it."""
         cdef int64_t place
         cdef Tensor t
         if not self.active:
             return function(*args, **kwargs)
-        if is_mode_active():  # it is recorded when they have handed it on
+        if is_mode_active():  # it is recorded when the modes have handed it on
             return pass_through(self, function, args, kwargs)
         name = (<Op>function).name if type(function) is Op else function.name
         place = new_event(OP, self.name_number(with_product(name, args, kwargs) if name in PRODUCTS else name), -1)

@@ -9,11 +9,11 @@ cdef extern from "pythread.h" nogil:
 
 cdef class Generator:
     cdef str device_name
-    cdef readonly bint by_counter   # numbers are made where they are used, from the seed and `calls`: a device's
+    cdef readonly bint by_counter   # a device's: numbers are made from the seed and `calls` where they are used
     cdef uint64_t calls             # so far, times 4
     cdef uint64_t graph_state       # where launches of the graph that is captured find seed and calls; 0: none
     cdef int64_t graph_calls        # in it so far, times 4
-    cdef object graph_thread        # that captures it
+    cdef object graph_thread        # the thread that captures it
     cdef uint32_t state[624]
     cdef int64_t position       # next word of the state; 624 when it is used up
     cdef bint fresh             # seeded, and nothing drawn yet
@@ -23,7 +23,7 @@ cdef class Generator:
     cdef bint has_float
     cdef float next_float
     cdef PyThread_type_lock guard
-    cdef int64_t forks          # that led to the process of the guard
+    cdef int64_t forks          # forks that led to the guard's process
     cdef object __weakref__
 
 # The caller holds the generator: enter() before, leave() after.
@@ -54,7 +54,7 @@ cdef enum:
 cdef enum Distribution:
     UNIFORM, INTEGERS, WIDE_INTEGERS, BERNOULLI, EXPONENTIAL, GEOMETRIC, CAUCHY, NORMAL, NORMAL_PAIRS, LOG_NORMAL_PAIRS
 
-# The kernel of a distribution and a dtype, compiled at its first use; with it those of the generator.
+# The kernel of a distribution and a dtype. It is compiled at its first use, with the generator's kernels.
 cdef kernel_t find(int distribution, int code) except NULL
 # `steps` steps of a kernel of `count` pointers, which advance by `strides` bytes a step; the second is set to the next
 # words, of which each step takes `words`. `buffer` has room for SOME + BLOCKS. Long fills go by parts of at least

@@ -1,8 +1,8 @@
 """The CPU random number generator, with PyTorch's streams.
 
-A Generator holds the state of an MT19937. Numbers are made in two steps: the words of the stream, in order, into a
-small buffer that stays in the first-level cache, and a kernel of ``kernels/random.py`` that turns them into elements of
-the output. Long fills are cut into parts, whose threads jump to where their words begin.
+A Generator holds the state of an MT19937. It makes numbers in two steps. The words of the stream go in order into a
+small buffer that stays in the first-level cache. A kernel of ``kernels/random.py`` turns them into elements of the
+output. Long fills are cut into parts, whose threads jump to where their words begin.
 """
 
 cimport cython
@@ -47,7 +47,7 @@ cdef enum:
     N = 624
     M = 397
     SMALL = 1024          # words that are kept on the stack
-    SPAN = 33 * 624       # words that a state further on is made from (kernels/random.py)
+    SPAN = 33 * 624       # words that a later state is made from (kernels/random.py)
 
 cdef int64_t IN_GRAPH = 0x7FFFFFFFFFFFFFFF   # the calls of a graph have negative numbers: see kernels/philox.py
 cdef kernel_t twist_kernel = NULL, temper_kernel = NULL, fence_kernel = NULL, jump_kernel = NULL
@@ -404,8 +404,9 @@ cdef set capturing = set()    # threads that capture graphs
 
 
 def begin_graph(Generator generator, uint64_t state):
-    """What this thread draws from a generator belongs to a graph from now on: its launches find the seed and the number
-    of calls at the address ``state``. From others it may not draw."""
+    """Let a graph take over this thread's draws from ``generator``: its launches read the seed and the number of calls
+    at the address ``state``. The thread may not draw from other generators.
+    """
     cdef object thread = get_ident()
     if generator.graph_state:
         raise RuntimeError("a generator can be drawn from in one capture at a time")
@@ -487,11 +488,11 @@ def set_all_states(dict states):
 cdef struct Part:
     kernel_t fn
     const int64_t* arg
-    int count             # of pointers; the second is of the words
+    int count             # number of pointers; the second is of the words
     char* base[4]
     int64_t strides[4]    # bytes per step
     int64_t words         # per step
-    int64_t steps         # of all parts
+    int64_t steps         # steps of all parts
     int64_t share         # steps of a part but the last
     uint32_t* sequence    # SPAN words from the state
     Jump** jumps          # by part but the first
@@ -697,8 +698,8 @@ cdef int normal_fill(Generator g, kernel_t fn, char* out, int64_t n, int64_t ite
                      bint reduced, uint32_t* buffer) except -1 nogil:
     """At least 16 normal numbers: blocks of 16, and where they do not come out even the last 16 again from new words.
 
-    PyTorch first draws all uniforms (16-bit types: those of whole blocks), so what the last partial block would have
-    used is dropped.
+    PyTorch first draws all uniforms (16-bit types: those of whole blocks), so the rest of the last partial block is
+    dropped.
     """
     cdef int64_t blocks = n // 16, rest = n % 16
     fill_from(g, fn, out, blocks, arg, words, 16 * itemsize, HEAVY, buffer)
@@ -839,7 +840,7 @@ cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t
     cdef int64_t* planned = [distribution, code, n, a, b]
     if g.by_counter:
         if code >= <int>len(DTYPE_NAMES):
-            find(distribution, code)  # says what is wrong
+            find(distribution, code)  # raises the error
         return draw_by_counter(g, "fill", (NAMES[distribution], DTYPE_NAMES[code]), &out, 1, n, a, b)
     if elsewhere and here() > META_NUMBER and n > 0:
         return draw_for(g, DRAW_MEMORY, out, n * itemsize, planned)
@@ -853,7 +854,7 @@ cdef int fill_memory(Generator g, int distribution, int code, char* out, int64_t
         if buffer == NULL:
             raise MemoryError()
     enter(g)
-    if room == 0:  # not worth giving up the GIL for
+    if room == 0:  # too short to give up the GIL
         fill_steps(g, fn, out, n, arg, words, elements, itemsize, least, buffer)
         leave(g)
         return 0

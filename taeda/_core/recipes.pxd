@@ -106,8 +106,8 @@ cdef struct Kernel:
 cdef struct Prologue:     # pointwise ops that compute elements where another kernel reads them
     Kernel kernel
     int nleaves, nnumbers
-    char* pointers[MOST_FUSED]    # of the leaves
-    int64_t steps[MOST_FUSED][4]  # their strides along a row and from row to row, as the other kernel counts them
+    char* pointers[MOST_FUSED]    # addresses of the leaves
+    int64_t steps[MOST_FUSED][4]  # their strides along a row and from row to row, in the other kernel's order
     char letters[MOST_FUSED + 1]  # layout of a leaf along the vectors: c, contiguous, or s, one value for all
     int64_t numbers[2 * MOST_NUMBERS]
 
@@ -115,7 +115,7 @@ cdef struct Epilogue:     # pointwise ops on results, where another kernel would
     Kernel kernel
     int own                       # the leaf that is the other kernel's own result
     bint writes_own               # whether that is stored, too: then as the first output
-    char* pointers[MOST_FUSED]    # of the other leaves, in order
+    char* pointers[MOST_FUSED]    # addresses of the other leaves, in order
     char letters[MOST_FUSED + 1]
     int64_t numbers[2 * MOST_NUMBERS]
     int nnumbers

@@ -3,7 +3,7 @@
 import atexit
 import os
 
-from ..kernels import forks  # whose functions at the end of the process are to come after those of this module
+from ..kernels import forks  # its functions at exit must run after those of this module
 
 cimport cython
 from cpython.object cimport PyObject
@@ -88,7 +88,7 @@ cdef int compute(Recipe r) except -1:
 
 
 cdef void forget(Recipe r) noexcept:
-    """Take a recipe off the list, and let go of what it reads."""
+    """Take a recipe off the list, and release its operands."""
     global oldest, newest, written
     cdef int i
     cdef PyObject* storage
@@ -258,7 +258,7 @@ cdef bint reads(Recipe r, Storage storage) noexcept:
 cdef void begin() noexcept:
     """Wait until no other thread computes, and keep others from it.
 
-    Python's collector waits, too: what it frees may ask for elements, and recipes that are looked at would be gone.
+    Python's collector waits as well: objects that it frees may ask for elements, and recipes in use would be gone.
     """
     global owner, depth, collects
     cdef unsigned long me = PyThread_get_thread_ident()

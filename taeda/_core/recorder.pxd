@@ -4,9 +4,9 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 cdef enum Purpose:
-    MEMORY      # of a storage, or for the time of an op
+    MEMORY      # a storage's, or for the time of an op
     FLAG        # words of the caller's that a kernel writes to where it meets bad values; zeros before, and else after
-    HELD        # of a tensor on the CPU that is not among the arguments: a table that is kept, a parameter
+    HELD        # a tensor's on the CPU that is not among the arguments: a table that is kept, a parameter
     CONSTANT    # a table that the body has filled, from sizes and strides, and that is only read
     NUMBERS     # a block that the body has filled with numbers that it was given, and that may be written to
     TABLE       # the caller's own, for the next launch that is given it: rows of addresses and then numbers
@@ -18,10 +18,10 @@ cdef struct Block:
     int64_t made         # launches before it was made
     int64_t gone         # launches before it was given up; -1 while it is in use
     Purpose purpose
-    PyObject* owner      # the storage of what is HELD; a reference
+    PyObject* owner      # the storage of HELD memory; a reference
     bint used            # whether a launch was given it
-    bint prepared        # one launch computes it, from what it only reads, and no other writes to it
-    char* content        # of an observed thread: what was in it then, where something was
+    bint prepared        # one launch computes it, from blocks that it only reads, and no other launch writes to it
+    char* content        # observed thread: the block's old contents, if it had any
     int64_t width, naddresses   # of a TABLE: words of a row, and how many of them are addresses
     int64_t* found       # and the blocks that those are in
 
@@ -45,18 +45,18 @@ cdef struct Recorder:
     int64_t nlive, nown, room_found, room_live, room_own
     int64_t nblocks, nsteps, npointers, nnumbers
     int64_t room_blocks, room_steps, room_pointers, room_numbers
-    const char* refused  # why what this thread does cannot be repeated from what was kept; NULL while it can
-    bint observing       # what this thread does is done, and kept as well
-    bint dry             # its kernels are not run: the contents of memory are arbitrary
-    PyObject* calls      # what note_call was given, a list; a reference
+    const char* refused  # why this thread's work cannot be repeated from the launches kept; NULL while it can
+    bint observing       # work is done as well as kept
+    bint dry             # kernels are not run, so memory is undefined
+    PyObject* calls      # arguments of note_call, a list; a reference
     PyObject* place      # where the refusal came from, as `on_refusal` has told; a reference, or NULL
 
 # This thread's, NULL where it keeps nothing.
 cdef Recorder* current() noexcept nogil
-# Keep what this thread plans from now on, or with `observing` what it does. Raises where it does already.
+# Keep what this thread plans from now on, or with `observing` what it does. Raises if it already does so.
 cdef Recorder* begin_recording(bint observing=*) except NULL
 cdef void end_recording() noexcept
-# Do something that is kept otherwise, or that is no part of what is observed; give back what was current.
+# Do work that is kept otherwise, or is not observed. Returns the recorder that was current.
 cdef Recorder* suspend() noexcept nogil
 cdef void resume(Recorder* recorder) noexcept nogil
 cdef bint is_observing() noexcept nogil
@@ -76,10 +76,10 @@ cdef int note_call(object thing, char* address=*) except -1
 cdef void note_flag(void* data, int64_t nbytes) noexcept nogil
 # Say that the body has filled a block, and with what.
 cdef void note_filled(const void* data, Purpose purpose) noexcept nogil
-# Say that one launch computes a block, from what it only reads, and that no other writes to it.
+# Note that one launch computes a block, from blocks that it only reads, and that no other launch writes to it.
 cdef void note_prepared(const void* data) noexcept nogil
 cdef void note_held(object storage, char* data, int64_t nbytes) noexcept
-# Say that this thread does something that is no launch. Nothing happens where nothing is kept.
+# Note that this thread does work that is no launch. Without a recorder nothing happens.
 cdef void refuse_recording(const char* why) noexcept nogil
 
 # Memory of device meta: addresses that nothing writes to. Small blocks are aligned as real ones are.

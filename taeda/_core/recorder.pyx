@@ -9,8 +9,9 @@ A block is kept until the recording ends, so that an address belongs to one bloc
 that was disturbed, the body wrote to memory outside of a launch, and cannot be repeated.
 
 A thread that is observed computes as always, and each launch is kept as well. Its blocks are real ones, whose addresses
-come again: a block is known by its address and the launches between which it was in use. It is filled with a pattern
-too. What is in it when a launch is first given it, the body has written, and the recorder keeps a copy.
+come again: a block is known by its address and the launches between which it was in use. It is also filled with a
+pattern. Any other contents that it has before its first launch were written by the op's body, and the recorder keeps a
+copy of them.
 """
 
 from cpython.object cimport PyObject
@@ -135,7 +136,7 @@ cdef bint is_dry() noexcept nogil:
 
 
 cdef void free_recorder(Recorder* recorder) noexcept:
-    """Blocks that were given up meanwhile go now; the others belong to their storages."""
+    """Free the blocks that were given up in the meantime; the others belong to their storages."""
     cdef int64_t i
     if recorder.calls != NULL:
         Py_DECREF(<object>recorder.calls)
@@ -186,7 +187,7 @@ cdef object PLACE = None
 
 
 def on_refusal(function):
-    """Have ``function()`` say where it was, whenever what an observed thread does cannot be repeated."""
+    """Call ``function()``, which describes the place, whenever an observed thread's work cannot be repeated."""
     global PLACE
     PLACE = function
 
@@ -418,7 +419,7 @@ cdef void give_back(void* data, int64_t nbytes) noexcept nogil:
 
 
 cdef Recorder* keeper_of_plans() noexcept nogil:
-    """This thread's recorder, where it keeps what is planned."""
+    """This thread's recorder, if it keeps planned launches."""
     return NULL if is_observing() else <Recorder*>mine
 
 

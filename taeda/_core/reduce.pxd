@@ -29,7 +29,7 @@ cdef class Reducer:
     cdef int nouts, nstates, nparams
     cdef bint ordered, identity, single, correction
     cdef signed char rules[2][NDTYPES]
-    cdef uint64_t owner, merges              # of its kernels, see planners.pxd
+    cdef uint64_t owner, merges              # ids of its kernels, see planners.pxd
     cdef int8_t lanes[NDTYPES * NDTYPES]     # by input and output code
     cdef int widths[NDTYPES * NDTYPES][MAXSTATES]
     cdef object reduce(self, object input, object dim, bint keepdim, dtype out, double p, double q)

@@ -371,7 +371,7 @@ cdef class Reducer:
         return fn
 
     cdef bint place_leaves(self, Tensor x, uint64_t mask, Prologue* p, const Layout* l, Layout* made) noexcept:
-        """Set the leaves' strides of rows; whether the sums and their order stay those of ``l``."""
+        """Set the leaves' strides of rows. Returns whether the sums and their order stay those of ``l``."""
         cdef int kept[MAXDIM]
         cdef int reduced[MAXDIM]
         cdef Group outer[2]
@@ -543,17 +543,17 @@ cdef class Reducer:
 
 @cython.final
 cdef class Total(Later):
-    """A deferred reduction of a whole tensor: often nobody reads it, as with a sum that is only differentiated."""
+    """A deferred reduction of a whole tensor. Often it is never read, as with a sum that is only differentiated."""
 
     cdef Reducer reducer
-    cdef Tensor like             # of the form of what is reduced
+    cdef Tensor like             # of the form of the reduced tensor
     cdef uint64_t mask
     cdef Layout layout
     cdef int64_t params[2]
 
     cdef int run_alone(self, Recipe r) except -1:
         cdef Tensor x = alias_tensor(self.like, self.like.nd, self.like.sizes, self.like.strides, 0)
-        cdef Tensor first = <Tensor>Tensor.__new__(Tensor)   # of the dtype of the result
+        cdef Tensor first = <Tensor>Tensor.__new__(Tensor)   # has the dtype of the result
         cdef Storage storage = <Storage>r.storage
         cdef Source* s = &r.sources[0]
         cdef Prologue prologue

@@ -14,17 +14,17 @@ cdef struct Patch:           # an address that a replay updates if its base has 
     int64_t offset
     char** slot
 
-cdef struct Write:           # writes that a storage counts: one that the trace holds, or that of a tensor with a number
+cdef struct Write:           # writes that a storage counts: one that the trace holds, or a numbered tensor's
     PyObject* storage        # NULL if there is a number
     int64_t number, times
 
 @cython.final
 cdef class Skip:
-    cdef int64_t length      # of the launches
+    cdef int64_t length      # number of launches
 
 @cython.final
 cdef class Kept(Form):
-    cdef int64_t number          # among those of the trace
+    cdef int64_t number          # its number in the trace
     cdef Node node               # the node that made it; its graph has been released
     cdef int nr
     cdef bint leaf_grad, inference

@@ -1,7 +1,7 @@
 """Traces: the launches of a whole call, replayed without its Python code.
 
-A plan (`plan.pyx`) is made of one op, on the meta device. A trace is made of a whole call, such as a training step,
-with the tensors that its code names, gradients and an optimiser (`observing.pyx`). Its launches get these addresses:
+A plan (`plan.pyx`) records one op, on the meta device. A trace records a whole call, such as a training step, with the
+tensors that its code names, gradients and an optimiser (`observing.pyx`). Its launches get these addresses:
 
 - GIVEN: in the storage of an argument, or of a gradient that exists when the call begins;
 - HELD: in another storage from before the call, which the trace holds;

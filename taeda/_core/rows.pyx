@@ -1,4 +1,5 @@
-"""Deferred row-wise ops, with their prologues (ops on what they read) and epilogues (ops on what they store)."""
+"""Deferred row-wise ops, with their prologues (ops that compute their operands) and epilogues (ops on their results).
+"""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
@@ -46,8 +47,9 @@ cdef int compute_asked(Recipe row) except -1:
 
 
 cdef Recipe held_reader(Recipe row):
-    """The oldest held result that depends on ``row`` and no other row-wise op: one kernel may store both. None if there
-    is none."""
+    """The oldest held result that depends on ``row`` and no other row-wise op, since one kernel may store both. None if
+    there is none.
+    """
     cdef Kernel k
     cdef Recipe r
     cdef PyObject* at = row.after if row.readers else NULL
@@ -68,7 +70,9 @@ cdef Recipe held_reader(Recipe row):
 
 
 cdef object prologue_of(Tensor x, Prologue* p):
-    """Fill in the prologue that computes the elements of ``x``; its key. None if ``x`` should be computed first."""
+    """Fill in the prologue that computes the elements of ``x``, and return its key. None if ``x`` should be computed
+    first.
+    """
     cdef Recipe root
     if x.holds != VALUES or x.storage.recipe is None:
         return None
@@ -267,7 +271,9 @@ cdef bint on_lines(Epilogue* e) noexcept:
 
 
 cdef char* memory_of(Epilogue* e, int i) except NULL:
-    """The memory of output ``i``: mostly that of an operand that nothing reads afterwards. The kernel must run now."""
+    """The memory of output ``i``, mostly taken over from an operand that is not read afterwards. The kernel must run
+    now.
+    """
     if not take_over(&e.kernel, i):
         need_memory(<Storage>e.kernel.storages[i])
     return (<Recipe>e.kernel.outs[i]).data
@@ -357,7 +363,7 @@ cdef bint compute_after(Recipe row, Recipe root) except -1:
 
 
 cdef int choose_results(Kernel* k, Recipe root) except -1:
-    """Set the outputs of an epilogue: ``root``, and those of `write_along` that have the same form."""
+    """Set the outputs of an epilogue: ``root``, and the results of the same form that `write_along` chooses."""
     cdef Recipe r
     cdef int i
     k.outs[0] = <PyObject*>root

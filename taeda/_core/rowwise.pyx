@@ -23,7 +23,7 @@ from .tensor cimport (
 
 cdef enum:
     MAXROWWISE = 10
-    STREAM_BIT = 62           # of a row-wise kernel's key
+    STREAM_BIT = 62           # in a row-wise kernel's key
     STREAM_LEAST = 262144     # elements below which nothing is stored past the cache
     ANYWHERE = 4096           # bytes of rows from which they may have any alignment
 
@@ -33,7 +33,7 @@ cdef int64_t STREAM_BYTES = stream_bytes()
 
 
 cdef tuple out_of_bounds(str name, int64_t classes):
-    """What a device raises later for a class that is out of range."""
+    """The error that a device raises later for a class that is out of range."""
     return IndexError, f"{name}(): target {{}} is out of bounds: expected a class in [0, {classes - 1}]"
 
 
@@ -68,7 +68,7 @@ cdef class Rowwise(RowOp):
     cdef int nouts, nins
     cdef bint floating, wide, real, computes
     cdef int stream
-    cdef uint64_t owner    # of its kernels, see planners.pxd
+    cdef uint64_t owner    # id of its kernels, see planners.pxd
     cdef int vector_bytes
 
     def __init__(self, str name, str kernel, str outs, str ins, bint floating=True, bint wide=False, tuple key=(),
@@ -299,7 +299,7 @@ cdef class Rowwise(RowOp):
         """See ``rows.pxd``."""
         cdef Prologue* p = rows.prologue
         cdef Epilogue* e = rows.epilogue
-        cdef Prologue leaves      # of both
+        cdef Prologue leaves      # of both operands
         cdef Group outer[2]
         cdef Group inner[2]
         cdef int64_t steps[2][MOST_FUSED]

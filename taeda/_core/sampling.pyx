@@ -103,8 +103,8 @@ def fill(Tensor t, str name, a, b, generator=None):
 def fill_normal(Tensor t, double mean, double std, generator=None, bint exponent=False):
     """Fill ``t`` with normal numbers, or with their exponentials.
 
-    As in PyTorch, at least 16 contiguous elements are made in blocks in the precision of ``t``; all others in pairs, in
-    float64, of which one may wait in the generator for the next call.
+    As in PyTorch, at least 16 contiguous elements are made in blocks in the precision of ``t``. All others are made in
+    pairs in float64, and one of a pair may wait in the generator for the next call.
     """
     cdef Generator g = which(generator)
     cdef Tensor view, block
@@ -358,7 +358,7 @@ cdef int find_places(real* sums, int64_t n, real total, Generator g, int64_t* ou
         rest = n - 1  # the last sum counts as 1
         while rest > 0:
             half = (rest + 1) // 2
-            for i in range(some):  # a product rather than a branch that nobody can predict
+            for i in range(some):  # a product rather than an unpredictable branch
                 if many:
                     low[i] += half * (sums[low[i] + half - 1] < u[i])
                 else:
@@ -484,7 +484,7 @@ cdef int draw_poisson(Generator g, real* rates, real* out, int64_t n) except -1:
 cdef double gamma(Generator g, double shape) noexcept nogil:
     """One gamma number of scale 1: Marsaglia and Tsang (2000), a shape below 1 by way of one above it.
 
-    Their constants are rounded to float32, as PyTorch has them.
+    The constants are rounded to float32, as in PyTorch.
     """
     cdef double scale = 1, d, c, x, y, v, u
     if shape < 1:

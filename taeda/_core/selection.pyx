@@ -125,12 +125,12 @@ def gather(Tensor input, dim, Tensor index, sparse_grad=False):
     cdef Tensor out
     if index.count and not fits(input, at, index, None):
         EXPLAIN["along"]("gather", input, at, index, None)
-    if unsettled and index.nd == input.nd and index.count * FEW <= input.count:  # compute only what is gathered
+    if unsettled and index.nd == input.nd and index.count * FEW <= input.count:  # compute only the gathered elements
         leaves = leaves_of(input)
         if leaves is not None:
             before = unsettled
             leaves = [gather(leaf, at, index) for leaf in leaves]
-            if unsettled == before:  # nothing of it has been computed meanwhile
+            if unsettled == before:  # none of it has been computed since
                 return computed_from(input, leaves, index)
     out = empty_tensor(input.code, index.nd, index.sizes)
     if index.count and not move_along(as_vector(input), as_vector(out), as_vector(index), at, GET):
@@ -157,8 +157,7 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
 
 
 def write(str name, Tensor input, dim, Tensor index, src, int action):
-    """Write or accumulate ``src``, a tensor or a number, along a dimension; the actions are those of
-    ``_core.indexing``."""
+    """Write or accumulate ``src``, a tensor or a number, along a dimension; ``_core.indexing`` lists the actions."""
     write_along(name, input, dim, index, src, action)
 
 
@@ -210,7 +209,7 @@ def index_select(Tensor input, dim, Tensor index):
     try:
         return take_rows(input, [i], at, False)
     except IndexError:
-        if not is_late():  # else it is that of another call
+        if not is_late():  # otherwise it belongs to another call
             EXPLAIN["slices"](index, input, at)
         raise
 
@@ -298,7 +297,7 @@ def embedding(Tensor weight, Tensor indices, padding_idx=-1, scale_grad_by_freq=
     try:
         return take_rows(weight, [as_index(indices)], 0, False)
     except IndexError:
-        if not is_late():  # else it is that of another call
+        if not is_late():  # otherwise it belongs to another call
             EXPLAIN["slices"](indices, weight, 0)
         raise
 
@@ -317,7 +316,7 @@ def take(Tensor input, Tensor index):
     try:
         return take_rows(alias_tensor(flat, 1, &flat.count, &one, 0), [as_index(index)], 0, True)
     except IndexError:
-        if not is_late():  # else it is that of another call
+        if not is_late():  # otherwise it belongs to another call
             EXPLAIN["take"](index, input)
         raise
 
@@ -750,7 +749,7 @@ def setitem(Tensor t, item, value):
     if isinstance(value, Tensor):
         if mask is not None and (<Tensor>value).nd == 0:
             if (<Tensor>value).storage is view.storage:
-                value = value.clone()  # it may be among what is written
+                value = value.clone()  # it may be among the written tensors
             OPS["masked_fill_"](view, mask, value)
             return
         x = <Tensor>value

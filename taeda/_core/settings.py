@@ -9,5 +9,5 @@ fill_uninitialized = True
 
 
 def filling() -> bool:
-    """Whether ``empty`` and its kin must fill what they make."""
+    """Whether ``empty`` and similar functions must fill their results."""
     return deterministic and fill_uninitialized

@@ -156,7 +156,7 @@ cdef class Segment:
 
     @property
     def lent(self):
-        """Whether another process uses what was written (see :class:`Loan`)."""
+        """Whether another process uses the memory (see :class:`Loan`)."""
         return atomics.load(<int64_t*>self.data) != 0
 
     def lend(self):
@@ -174,7 +174,7 @@ cdef class Segment:
         return <int64_t*>(self.data + at)
 
     def post(self, int64_t at, int64_t value):
-        """Set the counter at byte ``at`` to ``value``, after all that was written before, and wake who waits for it.
+        """Set the counter at byte ``at`` to ``value``, after all earlier writes, and wake the threads that wait for it.
 
         A counter takes 16 bytes: its value, and how many sleep on it.
         """
@@ -186,8 +186,8 @@ cdef class Segment:
     def reached(self, int64_t at, int64_t value, int64_t spins, int64_t yields, double seconds):
         """Whether the counter at byte ``at`` came to ``value`` (or more) within ``seconds``.
 
-        It is looked at ``spins`` times, then ``yields`` times with the rest of a time slice given up, then the thread
-        sleeps until it changes. Other Python threads run meanwhile.
+        It is read ``spins`` times, then ``yields`` times with the rest of a time slice given up. Then the thread sleeps
+        until it changes. Other Python threads run in the meantime.
         """
         cdef int64_t* counter = self._counter(at)
         cdef int64_t seen = atomics.load(counter)

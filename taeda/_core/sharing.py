@@ -13,7 +13,7 @@ from ..kernels.forks import free_in_children
 from . import shared
 
 _BLOCK = 1 << 20  # bytes of a segment for small storages
-_SMALL = 1 << 17  # what goes there
+_SMALL = 1 << 17  # size up to which storages go there
 _ALIGNMENT = 64
 
 
@@ -31,7 +31,7 @@ class _Arena:
         if nbytes > _SMALL:
             return shared.Segment(nbytes), 0
         with self.lock:
-            # a forked child starts a segment of its own: what is free in this one is its parent's
+            # A forked child starts a segment of its own: the free part of this one belongs to its parent.
             if self.segment is None or self.used + nbytes > _BLOCK or self.pid != os.getpid():
                 self.segment, self.used, self.pid = shared.Segment(_BLOCK), 0, os.getpid()
             at = self.used

@@ -16,7 +16,7 @@ from .tensor import DTYPE_NAMES
 cdef tuple NAMES = DTYPE_NAMES
 
 cdef enum:
-    SIDE = 16             # of a block, in words of 32 bits
+    SIDE = 16             # side of a block, in words of 32 bits
     BLOCK = 1024          # bytes of a block
     SHORT_WORK = 1 << 15  # multiplications from which packing pays
 

@@ -12,8 +12,9 @@ from .tensor cimport INLINE, ITEMSIZE, MAXDIM, PARAM, VALUES, Tensor, alias_tens
 
 
 cdef Recipe slice_of(Recipe r, Tensor t, Tensor out):
-    """A recipe for a slice ``t`` of the result of ``r``, for an op whose result is ``out``; None if there is none, or
-    it would take many ops."""
+    """A recipe for a slice ``t`` of the result of ``r``, for an op whose result is ``out``. None if there is none, or
+    if it would take many ops.
+    """
     cdef int64_t start[INLINE]
     cdef int64_t left = (t.raw - r.data) // ITEMSIZE[t.code]
     cdef int d, i, next
@@ -52,11 +53,11 @@ cdef bint reads_only(Recipe r) noexcept:
 
 
 cdef Recipe remade(Recipe r, Tensor t, const int64_t* start, Kernel* k, list leaves, int which, dict made):
-    """``r`` for the sizes of ``t`` from ``start`` on, or with ``leaves``, contiguous, for those of ``k``.
+    """``r`` for the sizes of ``t`` from ``start`` on, or with ``leaves``, contiguous, for the sizes of ``k``.
 
     If ``r`` reads a deferred ``cat``, ``t`` has the size of part ``which``, and that is read instead.
 
-    It has no memory: its readers compute it.
+    It has no memory: the ops that read it compute it.
     """
     cdef Recipe part = made.get(<size_t><void*>r), of
     cdef int i, d
@@ -103,8 +104,9 @@ cdef Recipe remade(Recipe r, Tensor t, const int64_t* start, Kernel* k, list lea
 
 
 cdef list leaves_of(Tensor x):
-    """Tensors of the sizes of ``x`` that it is a pointwise function of; None if ``x`` is in memory, or takes many
-    ops."""
+    """The tensors of the sizes of ``x`` from which pointwise ops compute it. None if ``x`` is in memory, or takes many
+    ops.
+    """
     cdef Kernel k
     cdef Recipe r
     cdef int64_t strides[MAXDIM]

@@ -21,7 +21,7 @@ cdef Tensor working(int64_t size):
 
 
 cdef Tensor working_on_host(int64_t size):
-    """The same for what the host fills and reads."""
+    """The same, for memory that the host fills and reads."""
     return host_tensor(U8, 1, &size)
 
 
@@ -30,7 +30,7 @@ cdef void zero_lines(char** ptr, const int64_t* arg, int64_t begin, int64_t end)
 
 
 cdef Tensor make_slots(Slots* s, int64_t size, int64_t tasks):
-    """Slots of ``size`` bytes for what runs at most ``tasks``; they live as long as the result."""
+    """Slots of ``size`` bytes for at most ``tasks`` tasks; they live as long as the result."""
     s.count, s.size = min(<int64_t>get_num_threads(), tasks), ceil_div(size, 4096) * 4096
     cdef Tensor memory = working(s.count * (s.size + 64))
     s.data = address_of(memory)
@@ -39,7 +39,9 @@ cdef Tensor make_slots(Slots* s, int64_t size, int64_t tasks):
 
 
 cdef void in_slot(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """The kernel ``ptr[0]`` with a free slot of ``ptr[1]`` as its last pointer; what it is given follows."""
+    """Run the kernel ``ptr[0]`` with a free slot of ``ptr[1]`` as its last pointer. Its other arguments follow in
+    ``ptr``.
+    """
     cdef char* own[MOST_SLOT_POINTERS]
     cdef int64_t slot = 0, i
     for i in range(arg[2]):

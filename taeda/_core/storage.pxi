@@ -1,4 +1,4 @@
-# Storage, the memory that views share: who made it, its version, how it is resized and exported.
+# Storage, the memory that views share: its owner, its version, resizing and export.
 
 @cython.freelist(256)
 @cython.no_gc  # `owner` is foreign memory or another storage, never a tensor: no cycle can pass through here
@@ -53,7 +53,7 @@ cdef class Storage:
         pass  # an Export is released; NumPy looks whether this is here before it trusts buffers
 
     def _readable(self):
-        """The bytes for a reader, such as a file: nobody can write there through this view.
+        """The bytes for a reader, such as a file, which cannot write through this view.
 
         So it does not count as exposed, after which no op that reads it is deferred.
         """
@@ -469,7 +469,7 @@ cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
     settle(storage)
     if 0 <= nbytes <= storage.block or (nbytes >= 0 and storage.block and not storage.device
                                         and class_of(nbytes) == class_of(storage.block)):
-        # Memory of a shrunken storage is kept: its tensors may still show elements that are there.
+        # The memory of a shrunken storage is kept: its tensors may still show elements that are there.
         storage.block = max(storage.block, nbytes)
         storage.capacity = nbytes
         return 0

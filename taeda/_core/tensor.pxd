@@ -14,7 +14,7 @@ cdef enum:
     MAXDIM = 64
     MAXARGS = 32     # parameters of an op
     OUTPUT_BIT = MAXARGS
-    KNOWN_VARIANTS = 16  # those of the first four attributes of a pointwise op
+    KNOWN_VARIANTS = 16  # variants by the first four attributes of a pointwise op
     MAXOPERANDS = 8  # memory operands of a pointwise op
     MOST_FUSED = 14  # the same of a kernel of several ops
 
@@ -32,7 +32,7 @@ cdef enum Creation:  # where a view was made: from all but the first, writing to
     RECORDED, IN_NO_GRAD, IN_INFERENCE, IN_FUNCTION
     UNTIED       # the same bytes as another dtype: the graph knows nothing of it
 
-# what is in the memory of a tensor: what it shows, the conjugates (of a real dtype: negatives), nothing
+# the contents of a tensor's memory: its values, their conjugates (for a real dtype: negatives), nothing
 cdef enum Holding:
     VALUES, CONJUGATES, NOTHING
 
@@ -41,7 +41,7 @@ cdef enum Code:
     F8_E4M3FN, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ, F8_E8M0FNU
     F4_E2M1FN_X2     # two numbers to a byte: stored, moved and viewed, but nothing computes with it
     NDTYPES
-    NO_COMMON = 30   # what a float8 and another dtype promote to
+    NO_COMMON = 30   # promotion of a float8 with another dtype
     PARAM = 31       # a number, in the keys of kernels
     CODES = 32       # a code takes 5 bits
 
@@ -74,21 +74,21 @@ cdef class Tensor:
     cdef int nd                  # dimensions
     cdef int8_t code             # dtype, a Code
     cdef int8_t device_type      # 0: CPU, 1: meta, else one that was registered (planners.pyx)
-    cdef int8_t creation         # of a view: where it was made, a Creation
-    cdef int8_t holds            # what the memory holds, a Holding
-    cdef bint overrides          # of a class that is asked about calls; ALWAYS by __torch_dispatch__
+    cdef int8_t creation         # for a view: where it was made, a Creation
+    cdef int8_t holds            # contents of the memory, a Holding
+    cdef bint overrides          # its class overrides calls; ALWAYS by __torch_dispatch__
     cdef bint contiguous
     cdef bint leaf_grad          # requires_grad of a leaf
     cdef bint retains_grad_
     cdef bint inference
-    cdef int nr                  # which output of grad_fn_
+    cdef int nr                  # which output of grad_fn_ it is
     cdef Node grad_fn_
     cdef object grad_
     cdef Tensor base             # the tensor that this one is a differentiable view of
     cdef int64_t view_version    # the storage's version when grad_fn_ was set on a view
-    cdef int64_t version_offset  # its version is the storage's and this: see becoming.pxi
+    cdef int64_t version_offset  # its version is the storage's plus this: see becoming.pxi
     cdef int64_t replaced        # how often its memory or its form was replaced
-    cdef object hooks            # of a leaf: dict id -> function
+    cdef object hooks            # hooks of a leaf: dict id -> function
     cdef object post_hooks       # after accumulation into .grad
     cdef int64_t before_attributes  # Cython gives no address of an object field: this one's neighbour has one
     cdef object attributes       # the instance's __dict__; NULL until an attribute is set
@@ -124,9 +124,9 @@ cdef class Node:
     cdef int noutputs
     cdef int8_t out_code         # dtype of the only output, -1: not known
     cdef int8_t released
-    cdef int8_t dual             # what it made may have a tangent
-    cdef int8_t tangents         # reverse passes do not enter it; 2: it has overwritten what they have a way to
-    cdef int32_t stream          # of the device, on which the op ran; 0: the default one
+    cdef int8_t dual             # its outputs may have a tangent
+    cdef int8_t tangents         # reverse passes do not enter it; 2: it has overwritten a tensor that they lead to
+    cdef int32_t stream          # the device's stream on which the op ran; 0: the default one
 
 @cython.freelist(256)
 @cython.trashcan(True)
@@ -135,17 +135,17 @@ cdef class Saved:
     cdef Tensor tensor
     cdef Node made_by
     cdef int nr
-    cdef Storage storage         # that the tensor had; None where its twin is kept
+    cdef Storage storage         # the tensor's storage then; None if its twin is kept
     cdef int64_t version
     cdef int64_t replaced        # the tensor's count of that name
     cdef bint is_output
     cdef object packed
     cdef object unpack
-    cdef Tensor leaf             # of a packed leaf: the leaf itself, as second derivatives lead to it
+    cdef Tensor leaf             # packed leaf: the leaf itself, as second derivatives lead to it
     # of an output that was written in place through a view: a weak reference to its CopySlices
     cdef object written
-    cdef Heir heir               # of a tensor in whose place its twin is kept, the storage; else None
-    cdef Reader reader           # its place among those of the storage
+    cdef Heir heir               # the storage of the twin that is kept in the tensor's place; else None
+    cdef Reader reader           # its entry among the storage's readers
 
 cdef class CopySlices:
     cdef object base
@@ -165,11 +165,11 @@ cdef class Composite:
     # what its first parameters take, see arguments.pxi
     cdef tuple params
     cdef tuple defaults
-    cdef dict positions          # of its parameters, by name
+    cdef dict positions          # positions of its parameters, by name
     cdef int8_t takes[MAXARGS]
-    cdef int ntakes              # of those given by position
+    cdef int ntakes              # number of parameters taken by position
     cdef int npositional
-    cdef bint may_be_older       # whether calls of old programs differ from today's, see ops/older.py
+    cdef bint may_be_older       # whether calls in older forms differ from today's, see ops/older.py
 
 
 cdef class Op:
@@ -192,7 +192,7 @@ cdef class Op:
     cdef bint has_out
     cdef bint inplace
     cdef object result_type
-    cdef Op functional           # of an in-place form: the op it belongs to
+    cdef Op functional           # for an in-place form: the op it belongs to
     cdef Op inplace_form
     # derivative
     cdef int ndiff
@@ -203,7 +203,7 @@ cdef class Op:
     cdef uint64_t save_args[16]  # per differentiable parameter: bit i is parameter i
     cdef uint64_t save_outs[16]
     cdef uint64_t save_shapes[16]
-    cdef uint64_t copied         # which of what is saved is copied before a write; from OUTPUT_BIT on, of the results
+    cdef uint64_t copied         # which saved tensors are copied before a write; from OUTPUT_BIT on, which results
     # pointwise
     cdef int noperands
     cdef int nouts
@@ -212,25 +212,25 @@ cdef class Op:
     cdef readonly uint32_t promote_mask  # which operands take part in promotion
     cdef uint32_t tensor_mask           # which operands may not be numbers
     cdef uint32_t fits                  # which parameters must be numbers of the computing dtype; see FITS_WORK
-    cdef int8_t rounds                  # when float16, bfloat16 and float8 take what they cannot hold as infinite
+    cdef int8_t rounds                  # when numbers beyond the range of float16, bfloat16 and float8 become infinite
     cdef bint strict_bool               # a difference: no operand may be a bool
-    cdef bint row_major                 # its result is contiguous, however the operands lie in memory
+    cdef bint row_major                 # its result is contiguous, whatever the strides of its operands
     cdef bint exact                     # its attributes may not be of a higher kind than the computing dtype
     cdef bint one_dtype                 # body_check is about operands of several dtypes alone
     cdef uint32_t kinds          # bit k: computing dtypes of DOMAIN k are allowed
     cdef dict variants
     cdef int32_t known_variants[KNOWN_VARIANTS]  # by which attributes are numbers, where the others are the default
-    cdef uint64_t owner          # of its kernels in the table, see planners.pxd
-    cdef dict plans              # by the forms of the arguments (see plan.pyx); None where the op keeps none
+    cdef uint64_t owner          # id of its kernels in the table, see planners.pxd
+    cdef dict plans              # by the forms of the arguments (see plan.pyx); None if the op keeps none
     cdef bint repeats            # whether its result can be computed again from what its derivative keeps
-    cdef int sums_over           # of a product: the dimension of its first operand that it sums over, 1 or -1; else 0
+    cdef int sums_over           # for a product: the dimension of its first operand that it sums over, 1 or -1; else 0
     cdef int8_t fuses            # whether it may be deferred (see fusion.pyx): 1, -1; 0: not known
-    cdef public object body_check   # called with the arguments before computing, to raise; None where there is none
+    cdef public object body_check   # called with the arguments before computing, to raise; None if there is none
 
 cdef int[CODES] ITEMSIZE
 cdef int[CODES] KIND             # 0 bool, 1 integer, 2 float, 3 complex
 cdef int[CODES] DOMAIN           # the kind, but for float8, which few ops compute with
-cdef int[CODES] WORK             # what kernels compute in: float32 for narrower floats
+cdef int[CODES] WORK             # the dtype that kernels compute in: float32 for narrower floats
 cdef int[CODES] REAL_OF          # the dtype of a complex number's parts
 cdef int[CODES] COMPLEX_OF       # the complex dtype with parts of this one; -1: there is none
 
@@ -327,7 +327,7 @@ cdef char* refuse_elements(Tensor t) except NULL
 
 
 cdef inline bint is_plain(PyObject* x) noexcept:
-    """Whether ``x`` is of the class Tensor itself, and its memory holds what it shows."""
+    """Whether ``x`` is of the class Tensor itself, and its memory holds its values."""
     return type(<object>x) is Tensor and (<Tensor>x).holds == VALUES
 
 
@@ -359,7 +359,7 @@ cdef inline char* operand(Tensor t) except? NULL:
 
 
 cdef inline bint is_conjugate_view(Tensor t) noexcept:
-    """Whether ``t`` shows the conjugates, or of a real dtype the negatives, of what its memory holds."""
+    """Whether the memory of ``t`` holds the conjugates, or for a real dtype the negatives, of its values."""
     return t.holds == CONJUGATES
 
 

@@ -313,7 +313,7 @@ cdef class Tensor:
         return self.inference
 
     def is_conj(self):
-        """Whether this is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them.
+        """Whether this is a view whose memory holds the conjugates of its values, as :func:`conj` makes them.
 
         Examples:
             >>> taeda.tensor([1j]).conj().is_conj()
@@ -322,8 +322,7 @@ cdef class Tensor:
         return bool(is_conjugate_view(self)) and KIND[self.code] == 3
 
     def is_neg(self):
-        """Whether this is a view that shows the negatives of what its memory holds, as the ``imag`` of a conjugated
-        one.
+        """Whether this is a view whose memory holds the negatives of its values, as the ``imag`` of a conjugated one.
 
         Examples:
             >>> taeda.tensor([1j]).conj().imag.is_neg()
@@ -518,7 +517,7 @@ cdef class Tensor:
 
     @property
     def output_nr(self):
-        """Which result of the op that made it this is; 0 for a leaf.
+        """The number of this tensor among the results of the op that made it; 0 for a leaf.
 
         Examples:
             >>> x = taeda.ones(2, requires_grad=True)
@@ -862,8 +861,8 @@ cdef class Tensor:
     def _make_subclass(cls, Tensor data not None, bint require_grad=False):
         """An object of class ``cls`` over the memory of ``data``, outside the graph.
 
-        A class whose tensors show what is not in that memory says so: ``_without_memory`` is what errors call such a
-        tensor.
+        A class whose tensors have other values than that memory sets ``_without_memory``, the name that errors use for
+        such a tensor.
         """
         cdef Tensor t = new_of_class(cls)
         _set_data(t, data)
@@ -874,7 +873,7 @@ cdef class Tensor:
 
     @staticmethod
     def _make_hollow(cls, Tensor like not None, bint requires_grad=False):
-        """An object of class ``cls`` with the dtype and the sizes of ``like``, whose elements nobody may read."""
+        """An object of class ``cls`` with the dtype and the sizes of ``like``, whose elements must not be read."""
         cdef Tensor t = Tensor._make_subclass(cls, like, requires_grad)
         t.holds = NOTHING
         return t

@@ -131,7 +131,7 @@ cdef int swap_no_grad(int value) noexcept:
 
 
 cdef int grad_setting() noexcept:
-    """Which ops are recorded."""
+    """The setting for which ops are recorded."""
     return NO_GRAD[0]
 
 

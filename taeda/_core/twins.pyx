@@ -32,7 +32,7 @@ cdef Tensor twin_of(Tensor t, bint is_output):
     """A tensor with the same recipe, which a derivative keeps in place of ``t``; None if it keeps ``t`` itself.
 
     Mostly ``t`` is written for a product, and then released. Its twin is computed when the derivative needs it, or in
-    the kernel that reads it. The first derivative to keep ``t`` is that of the op that made it.
+    the kernel that reads it. The derivative of the op that made ``t`` is the first to keep it.
     """
     cdef Storage storage = t.storage
     cdef Heir heir = storage.heir
@@ -74,7 +74,7 @@ cdef int note_twin(Storage storage, Tensor twin, bint shared) except -1:
 cdef bint keep_twin(Tensor t, Tensor twin) except -1:
     """Whether derivatives should keep ``twin``, which the op that made ``t`` recomputes, in place of ``t``.
 
-    They share one twin. It is released when the last of them has read it.
+    They share one twin. The last of them to read it releases it.
     """
     cdef Recipe r = <Recipe>twin.storage.recipe
     if (r is None or twin.code != t.code or not same_sizes(t, twin) or not same_order(t, twin)

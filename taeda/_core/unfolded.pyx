@@ -1,6 +1,6 @@
 """Launcher of kernels/conv.py, which unfolds one panel at a time.
 
-It is for convolutions too small for the other kernels, which lay out whole images.
+It serves convolutions too small for the other kernels, which lay out whole images.
 """
 
 from libc.stdint cimport int64_t, uint64_t

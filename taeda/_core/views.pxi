@@ -424,7 +424,9 @@ cdef Tensor complex_part(Tensor input, int part):
 
 
 def view_conjugated(Tensor input):
-    """The conjugates of what ``input`` shows, or if it is real the negatives, on the same memory."""
+    """A view of the same memory that shows the conjugates of the values of ``input``, or for a real dtype the
+    negatives.
+    """
     cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
     if is_conjugate_view(input):
         t.holds = VALUES
@@ -467,7 +469,7 @@ def view_as_complex_body(Tensor input):
     if input.strides[input.nd - 1] != 1:
         raise RuntimeError(f"Tensor must have a last dimension with stride 1, got strides {list(input.stride())}")
     for d in range(input.nd - 1):
-        if input.strides[d] % 2 and input.sizes[d] > 1:  # nobody steps along one element
+        if input.strides[d] % 2 and input.sizes[d] > 1:  # a dimension of one element is not stepped along
             raise RuntimeError(f"Tensor must have a stride divisible by 2 for all but last dimension, got "
                                f"{list(input.stride())}")
         strides[d] = input.strides[d] // 2
@@ -497,7 +499,7 @@ cdef bint only_ellipses(tuple items, Py_ssize_t first):
 
 
 cdef Tensor basic_index(Tensor t, object index):
-    """Ints, slices, None and Ellipsis; None where the index needs more than a view."""
+    """The view for ints, slices, None and Ellipsis; None if the index needs more than a view."""
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef int64_t offset = 0, i

@@ -6,7 +6,7 @@ cdef inline int64_t before_first(Geometry* g, int n) noexcept:
 
 
 cdef inline int64_t to_last_tap(Geometry* g, int n) noexcept:
-    """From the place of the first tap to that of the last."""
+    """The distance from the first tap to the last."""
     return (g.k[n] - 1) * abs(g.d[n])
 
 

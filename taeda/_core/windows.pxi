@@ -2,10 +2,10 @@
 
 cdef enum:
     TABLES = 6
-    PHASE_ITEMS = 13           # of a phase's entry in the tables
+    PHASE_ITEMS = 13           # numbers in a phase's entry in the tables
     TABLE_ROWS = 24            # sums have room for a multiple of this, as in the kernels
     TILE_HEAD = 9              # the head of a tile, as in the kernels
-    RUN_ITEMS = 4              # of a run
+    RUN_ITEMS = 4              # numbers in a run
     WIDEST_PANEL = 64
     ROUND_CHANNELS = 16        # more channels than this are rounded up to a multiple of it
     PLANAR_CHANNELS = 4        # with more channels per group, runs of one channel's taps would be too short
@@ -14,7 +14,7 @@ cdef enum:
     SUMS = 1 << 16             # items of a task, about
     NARROW = 4                 # outputs of single pixels
     NARROW_PIXELS = 4096       # in one sum of their weights' gradient
-    DIRECT_CHANNELS = 256      # of a task, where the image is read in place
+    DIRECT_CHANNELS = 256      # channels of a task, where the image is read in place
     PIECE = 8192               # items of a row that are paired at a time
 
 cdef uint64_t WINDOW_WEIGHTS = new_owner("conv_windows.window_weights")
@@ -28,15 +28,15 @@ cdef int64_t _tile_heights[MOST_DEVICES][NDTYPES][WIDEST_PANEL + 1]
 cdef struct Windows:           # partition of the output into blocks: images, depth, rows, columns
     int64_t b[4]
     int64_t n[4]
-    int64_t extent[4]          # of the input that a block reads
+    int64_t extent[4]          # extent of the input that a block reads
     int64_t blocks, cc, unit
     int64_t pixels, pixel_rows # output positions of a block, and rows of them
-    int64_t rows, spare        # of the sums, whole tiles; the first one without a position
+    int64_t rows, spare        # sums, in whole tiles; the first one without a position
     int64_t result[3]          # positions of a block's result, and how many there are for one of the block
     int64_t scale[3]
-    int64_t bytes, transposed      # of the volume, and of its transposed pixels
+    int64_t bytes, transposed      # bytes of the volume, and of its transposed pixels
     bint planar                # channels one after the other, each with all its pixels
-    Volume volume[2]           # of a whole panel of channels, and of the last
+    Volume volume[2]           # for a whole panel of channels, and for the last
     int64_t channels[2]
 
 
@@ -46,7 +46,7 @@ cdef struct Part:              # a convolution of one block: the only one, or a 
     int64_t begin              # byte offset of its weights
 
 
-cdef struct Place:             # of a row of a tile: in the volume, its byte offset there, and the number of its sums
+cdef struct Place:             # a row of a tile: its position and byte offset in the volume, and the number of its sums
     int64_t at[3]
     int64_t byte, index
 
@@ -96,7 +96,7 @@ cdef Windows windows_of(Geometry* g, int64_t images, int64_t c, int64_t cc, int6
         left = max(pixels, <int64_t>1)
         for n in range(3, -1, -1):
             whole = size_of(g, images, n)
-            if n == 3 and g.k[1] > 1 and whole <= LONG_ROW:  # what is cut is transposed more than once
+            if n == 3 and g.k[1] > 1 and whole <= LONG_ROW:  # cut pieces are transposed more than once
                 left = max(left, whole)
             w.b[n] = even(whole, left)
             w.n[n] = ceil_div(whole, w.b[n])
@@ -350,7 +350,7 @@ cdef Tensor narrow_gradient(Geometry* g, Tensor x, Tensor y):
 
 cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups, bint pairs=False):
     """Gradient of the weights ``[part, group * m, c, tap]``; ``pairs`` of :func:`image_pairs` give float32."""
-    # Windows without padding need no volume: those of a 1x1 kernel with stride 1 are one row of pixels.
+    # Windows without padding need no volume: the pixels of a 1x1 kernel with stride 1 are one row.
     cdef bint points = reads_points(given), direct = given.p[0] == given.p[1] == given.p[2] == 0
     cdef Geometry flat = given[0]
     cdef Geometry* g = &flat

@@ -15,9 +15,9 @@ from .tensor cimport F32, Tensor, address_of, empty_tensor
 cdef enum:
     POSITIONS = 16
     LEAST_CHANNELS = 32    # with fewer of either the transforms cost as much as the products save
-    BLOCK_TILES = 96       # of a task
+    BLOCK_TILES = 96       # tiles in a task
     DEPTH = 128            # channels summed at a time: more would round worse, and not fit the second-level cache
-    WEIGHT_TILES = 48      # of a block of the gradient's sum
+    WEIGHT_TILES = 48      # tiles in a block of the gradient's sum
     WEIGHT_ROWS = 64       # output channels of a task of the gradient
     INPUT_READY = 1
     WEIGHTS_READY = 2
@@ -89,7 +89,7 @@ cdef int convolve_winograd(Geometry* g, Tensor x, char* w, int64_t w_m, int64_t 
     cdef Tensor memory, u, v
     cdef char* ptr[5]
     ready = 0 if t.blocks >= FEW_BLOCKS else INPUT_READY
-    if t.blocks > 2:  # else each block would transform them again
+    if t.blocks > 2:  # otherwise each block would transform them again
         ready |= WEIGHTS_READY
     cc = even(c, DEPTH)
     winograd_shape(g, &t, x, out, w_m, w_c, <WinogradShape*>&arg)

@@ -381,7 +381,7 @@ def pad(input: Tensor, pad: Any, mode: builtins.str = 'constant', value: Tensor 
 def pairwise_distance(x1: Any, x2: Any, p: Any = 2.0, eps: Number = 1e-06, keepdim: builtins.bool = False) -> Tensor:
     r"""The ``p``-norm of ``x1 - x2 + eps`` over the last dimension."""
 def pdist(input: Tensor, p: Any = 2.0) -> Tensor:
-    r"""The distances between every pair of rows: those of :func:`cdist` above the diagonal."""
+    r"""The distances between every pair of rows: the part of :func:`cdist` above the diagonal."""
 def pixel_shuffle(input: Tensor, upscale_factor: Any) -> Tensor:
     r"""Channels to pixels: ``r * r`` channels become one that is ``r`` times as high and wide (Shi et al"""
 def pixel_unshuffle(input: Tensor, downscale_factor: Any) -> Tensor:

@@ -57,7 +57,7 @@ def _arguments(q, k, v, out, mask, causal, scale, dropout, states, packed) -> di
         return given | dict.fromkeys(("position", "chance", "factor", "kept", "pitch"), 0)
     chance = 1.0 - float(dropout)
     given |= {"position": (states.numel() - 1) * 4, "chance": chance, "factor": 1.0 / chance, "kept": packed}
-    return given | {"pitch": -(-(s + 16) // 64) * 64}  # what is marked comes in registers
+    return given | {"pitch": -(-(s + 16) // 64) * 64}  # marks come in whole registers
 
 
 def _kind(mask: Tensor | None) -> str:
@@ -159,7 +159,7 @@ def attention_backward(
     slot = _panels(dtype, e, ev)
     given = _arguments(q, k, v, o, m, causal, scale, dropout, states, slot)
     given |= _strides(BACKWARD, (g, dq, dk, dv)) | {"band": n, "together": h // kh}
-    if states is not None:  # keys are packed once for each band, whose marks should stay near
+    if states is not None:  # keys are packed once per band, so that its marks stay in the cache
         rows = kernels.QUERIES
         given["band"] = min(max(MARKS // (given["pitch"] * rows), 1) * rows, -(-n // rows) * rows)
         given["together"] = 1

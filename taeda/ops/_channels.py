@@ -170,7 +170,7 @@ def statistics(x, running_mean, running_var, momentum, eps):
 def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """Batch norm of ``[positions, channels]``, with the statistics of the batch (empty where not ``training``).
 
-    Not training, of images with channels first as well.
+    Inference, for images with channels first as well.
     """
     acc = working(x.dtype)
     if training:

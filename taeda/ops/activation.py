@@ -17,7 +17,7 @@ from .table import Number, before_write, composite, pointwise
 
 SQRT_HALF = math.sqrt(0.5)
 SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
-DENSITY = 1 / math.sqrt(2 * math.pi)  # of the standard normal at 0
+DENSITY = 1 / math.sqrt(2 * math.pi)  # the density of the standard normal at 0
 REAL = ("int", "float")
 FLOAT = ("float",)
 

@@ -162,7 +162,7 @@ def _leading(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dro
     """The sizes before ``[heads, positions, numbers]`` (heads not with ``gqa``) to which the fused op may expand its
     operands.
 
-    None where it does not cover the call: then the definition does, which also says what is wrong with one.
+    Returns None where it does not cover the call. The definition then runs, which also reports wrong arguments.
     """
     if not 0 <= dropout < 1 or query.dtype.name not in _FUSED or (mask is not None and mask.requires_grad):
         return None
@@ -215,8 +215,9 @@ ALLOWED = {"cudnn": True, "flash": True, "mem_efficient": True, "math": True, "o
 
 
 def _kernels() -> tuple[bool, bool]:
-    """Whether the fused op, and the definition, may be used in this thread's place. Where there is no fused op, the
-    definition stands for all kernels."""
+    """Return whether the fused op and the definition may be used on this thread's device. Where there is no fused op,
+    the definition stands for all kernels.
+    """
     contract = REGISTERED[current_place()]
     if contract is None:
         return ALLOWED["flash"], ALLOWED["math"]
@@ -266,7 +267,7 @@ def scaled_dot_product_attention(
         return scaled_dot_product_attention(query, key, value, both, 0.0, False, scale, enable_gqa)
     _check(query, key, value, attn_mask, is_causal)
     if attn_mask is not None and attn_mask.dtype is _core.float32 is not query.dtype:
-        dtype = _core.promote_types(query.dtype, _core.float32)  # the mask's numbers may be none of query's dtype
+        dtype = _core.promote_types(query.dtype, _core.float32)  # the mask may hold numbers that query's dtype cannot
         query_key_value = (x.to(dtype) for x in (query, key, value))
         out = scaled_dot_product_attention(
             *query_key_value, attn_mask.to(dtype), dropout_p, is_causal, scale, enable_gqa

@@ -58,8 +58,9 @@ class _Channels:
         return (self.size, self.channels * self.positions * self.size, 0, self.positions * self.size)
 
     def form(self, kernel, operands, *key):
-        """The key of a kernel, and what a launch needs; ``operands`` are dtypes, in a tuple those of every element,
-        else one per channel."""
+        """The key of a kernel and the arguments of its launch. ``operands`` are dtypes: in a tuple for operands of one
+        value per element, else for one value per channel.
+        """
         names, args = [], list(self.sizes)
         for d in operands:
             whole = type(d) is tuple
@@ -151,8 +152,9 @@ def _moved(t):
     node="NativeBatchNorm",
 )
 def _deferred_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """:func:`_fused_batch_norm` in training whose result is computed with what is made of it; nothing is kept for the
-    derivative that may still move."""
+    """:func:`_fused_batch_norm` in training, deferred until the op that uses the result runs. The derivative keeps
+    nothing that may still move.
+    """
     if _goes_between(input):
         w, b = (neutral if x is None else x for x, neutral in zip((weight, bias), _neutral(input), strict=True))
         given = [_unread(input) if x is None else x for x in (running_mean, running_var)]
@@ -179,7 +181,7 @@ def _neutral(input):
 
 
 def _unread(input):
-    """A running statistic that nobody reads."""
+    """A running statistic that is not read."""
     return empty(input.shape[1:2], input.dtype).zero_()
 
 
@@ -334,7 +336,7 @@ def _goes_by_columns(input, *others):
 
 
 def _is_one_pass(input, *others):
-    """Whether batch norm by given statistics is to go with the ops around it: of what is large, without gradients.
+    """Whether batch norm with given statistics is fused with the ops around it: for large inputs, without gradients.
 
     By itself it takes a tenth longer than :func:`_channels.batch_norm`, which gives the same bits.
     """

@@ -1,8 +1,8 @@
 """Sparse tensors in compressed form, by rows or by columns, of elements (CSR, CSC) or of blocks (BSR, BSC).
 
-A :class:`CompressedTensor` keeps where each row (or column) begins, the other index of each entry, and the values. What
-it computes, it computes in coordinate form (:mod:`.sparse`): the two forms share the indices and the values, so a
-product with a dense matrix costs one expansion of the row pointers more.
+A :class:`CompressedTensor` keeps where each row (or column) begins, the other index of each entry, and the values. It
+computes in coordinate form (:mod:`.sparse`). The two forms share the indices and the values, so a product with a dense
+matrix costs only the expansion of the row pointers.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _first_compressed(x: Any) -> Any:
 
 
 def _coordinates(x: Any) -> Any:
-    """``x`` with what is compressed in it in coordinate form."""
+    """``x`` with its compressed tensors in coordinate form."""
     if isinstance(x, CompressedTensor):
         return x.to_sparse_coo()
     if isinstance(x, dict):

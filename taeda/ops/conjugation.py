@@ -1,10 +1,10 @@
 """Conjugated views: ``conj`` of a complex tensor shares its memory, and the sign is minded where elements are read or
 written.
 
-A tensor remembers that it shows the conjugates of what its memory holds (the imaginary part of such a view: the
-negatives), and views of it do too. Kernels know nothing of that: the call path looks for such *conjugate views* among
-the arguments of ops. Views run as they are; other ops run on copies that hold what is shown, and what one writes in
-place or into ``out`` is copied back into the shared memory. ``docs/notes/0010`` says why it is made so.
+A tensor remembers that it shows the conjugates of its memory (the imaginary part of such a view: the negatives), and
+its views do too. Kernels do not know about this: the call path looks for such *conjugate views* among the arguments of
+ops. Views run as they are. Other ops run on copies that hold the conjugated values, and values written in place or into
+``out`` are copied back into the shared memory. ``docs/notes/0010`` gives the reasons.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _write_out(op: Op, args: tuple, kwargs: dict) -> Any:
     for target, values in zip(out, room, strict=True) if isinstance(out, (tuple, list)) else ((out, room),):
         if values is target:
             continue
-        if values.shape != target.shape:  # it was resized, and is in memory of its own
+        if values.shape != target.shape:  # it was resized, and has memory of its own
             core.set_data(target, values)
         else:
             _write_back(target, values)

@@ -53,7 +53,7 @@ def _planned(inputs: tuple, output: tuple, shapes: tuple, strategy: str) -> tupl
 
 
 def order(shapes: Sequence, inputs: Sequence[tuple], output: tuple) -> Sequence[tuple[int, int]]:
-    """Which pairs to contract, one after the other; a result goes to the end of the list of operands."""
+    """The pairs to contract, in order. Each result goes to the end of the list of operands."""
     if len(inputs) > 2:
         enabled, strategy = _settings[0]()
         if enabled and planner() is not None:
@@ -62,7 +62,7 @@ def order(shapes: Sequence, inputs: Sequence[tuple], output: tuple) -> Sequence[
 
 
 def _greedy(shapes: Sequence, inputs: Sequence[tuple], output: tuple) -> list[tuple[int, int]]:
-    """Each time the pair whose result is smallest against what it replaces."""
+    """Contract the pair whose result is smallest relative to its operands, and repeat."""
     sizes: dict = {}
     for shape, indices in zip(shapes, inputs, strict=True):
         for size, i in zip(shape, indices, strict=True):

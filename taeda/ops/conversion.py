@@ -67,7 +67,7 @@ def to(input, *args, **kwargs):
         >>> taeda.ones(2).to("meta").device
         device(type='meta')
     """
-    if len(args) == 1 and not kwargs and args[0].__class__ is _core.dtype:  # what is common, at once
+    if len(args) == 1 and not kwargs and args[0].__class__ is _core.dtype:  # the common case, first
         dtype = args[0]
         if dtype is input.dtype or not input.is_complex():
             return input if dtype is input.dtype else to_dtype(input, dtype)
@@ -337,7 +337,8 @@ def pin_memory(input, device=None):
 
 @composite(meta="form")
 def record_stream(input, s):
-    """Keep the memory of ``input``, once it is given back, from others until stream ``s`` has done what it has then.
+    """Keep the memory of ``input``, once it is freed, from reuse until the work that stream ``s`` has at that time is
+    done.
 
     Args:
         input: a tensor on a device with streams.
@@ -724,8 +725,7 @@ def resize_as(input, tensor):
 
 
 def operand(x: Any) -> Any:
-    """``x`` as something an op computes with: a NumPy scalar becomes a number, an array a tensor; None for anything
-    else."""
+    """``x`` as an operand: a NumPy scalar becomes a number, an array a tensor, anything else None."""
     if not hasattr(x, "__array__"):
         return None
     if isinstance(x, np.generic):
@@ -734,9 +734,9 @@ def operand(x: Any) -> Any:
 
 
 def operands(a: Tensor, x: Any) -> Any:
-    """``a`` and the foreign ``x`` as operands of a Python operator; None where ``x`` is nothing to compute with.
+    """``a`` and the foreign ``x`` as operands of a Python operator; None where ``x`` cannot be an operand.
 
-    What overrides by ``__torch_function__`` stays as it is: the op asks it.
+    Objects that override ``__torch_function__`` stay as they are: the op asks them.
 
     With an array the dtype is the one that NumPy has for two arrays, of whatever number of dimensions.
     """

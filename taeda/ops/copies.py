@@ -143,7 +143,7 @@ def _window(block, shift, base, view_, name):
 
 
 def _view_backward_geometry(g, base, view_):
-    """The gradient of a base from that of a view, by their sizes and strides."""
+    """The gradient of a base, from the gradient of a view and the sizes and strides of both."""
     if _overlaps(view_[0], view_[1]):
         return _overlapping_view_backward(g, base, view_)
     result, shift = _block_like(base, base[3], g)

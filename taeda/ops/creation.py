@@ -112,7 +112,7 @@ callbacks.finish = _written
 
 
 def _blank(result: Tensor) -> Tensor:
-    """``result``, whose elements are undefined; in deterministic mode with a value that stands out."""
+    """``result``, whose elements are undefined. In deterministic mode they are filled with a value that stands out."""
     if settings.filling():
         blank(result)
     return result

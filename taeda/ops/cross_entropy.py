@@ -29,7 +29,7 @@ _nll_loss_grads = _class_loss_grads("nll_loss", "rsr")
 
 
 def _explain(name, input, target, weight):
-    """Raise what is wrong with the arguments of a loss over classes."""
+    """Raise the error for wrong arguments of a loss over classes."""
     if not isinstance(input, Tensor) or not isinstance(target, Tensor):
         raise TypeError(f"{name}(): expected Tensors, got {type(input).__name__} and {type(target).__name__}")
     if not (input.is_floating_point() or input.is_complex()):
@@ -96,8 +96,9 @@ def _divisor(count, reduction):
     copied=("input",),
 )  # fmt: skip
 def _fused_cross_entropy(input, target, weight, ignore_index, reduction):
-    """The loss, each row's weight, each row's largest score and its log-sum-exp beyond that, and what the mean divides
-    by."""
+    """The loss, each row's weight, each row's largest score, the log-sum-exp relative to it, and the divisor of the
+    mean.
+    """
 
 
 def _cross_entropy_gradient(grad, input, target, weights, count, ignore_index):
@@ -156,7 +157,7 @@ _fused_cross_entropy.traits["lowering"] = _cross_entropy_in_parts
     name="_nll_loss",
 )  # fmt: skip
 def _fused_nll_loss(input, target, weight, ignore_index, reduction):
-    """The loss, each row's weight, and what the mean divides by."""
+    """The loss, each row's weight, and the divisor of the mean."""
 
 
 def _nll_loss_gradient(grad, input, target, weights, count, ignore_index):

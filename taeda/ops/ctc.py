@@ -13,7 +13,7 @@ def _lengths(name, x, batch):
     x = x if isinstance(x, Tensor) else make_tensor(whole_numbers(tuple(x), "ctc_loss", name), dtype=int64)
     if x.dtype.is_floating_point or x.dtype.is_complex or x.dtype is bool_:
         raise RuntimeError(f"ctc_loss: {name} must be integral, got {x.dtype}")
-    x = x.reshape(-1).to(int64, copy=True)  # what the caller has may be written before the backward pass
+    x = x.reshape(-1).to(int64, copy=True)  # the caller may write to its tensor before the backward pass
     if x.shape[0] != batch:
         raise RuntimeError(f"ctc_loss: {name} must be of size batch_size={batch}, got {x.shape[0]}")
     return x

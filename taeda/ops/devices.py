@@ -1,7 +1,7 @@
 """Calls with tensors on a device, or that name one.
 
-A call runs in the *place* of its tensors: what its body makes is on their device, and what it launches runs there
-(``_core/devices.pxd``). Here is what comes before: a device that is named, and tensors of two devices.
+A call runs in the *place* of its tensors: its body makes tensors on their device and launches kernels there
+(``_core/devices.pxd``). This module handles the cases before that: a named device, and tensors on two devices.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _transferred(input: Tensor, number: int, source: int) -> Tensor:
 
 @primitive(_transferred, method=False, out=False, node="ToCopy", meta="cast mixed")
 def to_device(input, number, source):
-    """``input`` on the device of that number; ``source`` is that of the device it comes from."""
+    """``input`` on the device of that number; ``source`` is the number of its present device."""
 
 
 to_device.vjp(input=lambda g, number, source: to_device(g, source, number))
@@ -93,7 +93,7 @@ def _names_device(x: Any) -> bool:
 
 
 def _pinned(function: Callable, args: Sequence, kwargs: dict) -> Any:
-    """What ``function`` gives where it is asked for pinned memory."""
+    """The result of ``function`` when it is called with pinned memory."""
     if accelerator() is None:
         return NotImplemented  # the check of its arguments says so
     wants_grad = kwargs.get("requires_grad", False)
@@ -134,7 +134,7 @@ def make_there(function: Callable, args: Sequence, kwargs: dict) -> Any:
                 return function(args[0], DEVICES[number], *args[1:], **rest)
             return function(*args, **kwargs)
         made = function(*args, **{k: v for k, v in kwargs.items() if k != "device" and v is not None})
-        return transfer(made, named)  # of what is like a tensor elsewhere, or is one
+        return transfer(made, named)  # for tensor-like objects on other devices too
 
 
 # ---- calls with tensors of two devices -------------------------------------------------------------------------------
@@ -175,8 +175,8 @@ def _copied(function: Callable, args: Sequence, kwargs: dict) -> Any:
 def bring_together(function: Callable, args: Sequence, kwargs: dict) -> Any:
     """A call that has tensors on a device, and on others or the CPU, among its arguments.
 
-    A tensor of no dimensions on the CPU stands for a number, and is moved. So are indices. NotImplemented where the
-    function takes tensors of two devices; else its result.
+    A tensor of no dimensions on the CPU counts as a number and is moved. So are indices. Returns NotImplemented where
+    the function takes tensors of two devices, else its result.
 
     Raises:
         RuntimeError: there is another tensor elsewhere.
@@ -225,9 +225,9 @@ def bring_together(function: Callable, args: Sequence, kwargs: dict) -> Any:
 
 
 def run_on_host(op: _core.Op) -> _core.Op:
-    """``op`` for tensors on a device: its body runs on the CPU, on copies, and what it gives is moved to the device.
+    """``op`` for tensors on a device: its body runs on the CPU on copies, and the results are moved to the device.
 
-    Everything around the body, checks and derivative, is that of the op.
+    The checks and the derivative around the body are the op's own.
     """
 
     return op.computed_by(lambda *args, **kwargs: on_host(op.body, current_place(), *args, **kwargs))

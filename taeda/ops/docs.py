@@ -1,8 +1,9 @@
-"""Docstrings of ops: what a stanza does not say is added when the docstring is read.
+"""Docstrings of ops: the text that a stanza leaves out is added when the docstring is read.
 
-A stanza says what the op computes, what is particular to its arguments, and gives an example. From its parameters and
-traits follow: the arguments that mean the same in every op (``out``, ``keepdim``, ``generator``, ...), the sizes and
-the dtype of the result of a pointwise op, and everything that is said of an in-place form and of a copy of a view.
+A stanza describes what the op computes and the arguments that are particular to it, and gives an example. The rest
+follows from its parameters and traits: the arguments that mean the same in every op (``out``, ``keepdim``,
+``generator``, ...), the sizes and the dtype of the result of a pointwise op, and the text for in-place forms and for
+copies of views.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _ENTRY = re.compile(r"^ {4}\*{0,2}(\w+(?:, \*{0,2}\w+)*):(?: |$)")
 
 
 def completed(function: Any) -> str | None:
-    """The docstring of an op or a composite: that of its stanza, with what follows from the stanza."""
+    """The docstring of an op or a composite: its stanza's text and the parts that follow from the stanza."""
     own = vars(function).get("__doc__")
     named = op_of(function)
     if named is not function:

@@ -150,7 +150,7 @@ def _pair(a: Tensor, ia: tuple, b: Tensor, ib: tuple, keep: set) -> tuple[Tensor
     a, ia = _sum_out(a, ia, keep | set(ib))
     b, ib = _sum_out(b, ib, keep | set(ia))
     sizes = {**dict(zip(ib, b.shape, strict=True)), **dict(zip(ia, a.shape, strict=True))}
-    if set(ia) & set(ib) <= keep:  # nothing to add up: a product of elements
+    if set(ia) & set(ib) <= keep:  # no sum: an elementwise product
         result = _ordered(ia, ib, keep)[3]
         return _place(a, ia, result) * _place(b, ib, result), result
     left, right, shape, result = _matrices(ia, ib, keep, sizes)
@@ -158,7 +158,7 @@ def _pair(a: Tensor, ia: tuple, b: Tensor, ib: tuple, keep: set) -> tuple[Tensor
 
 
 def _ordered(ia: tuple, ib: tuple, keep: Container) -> tuple[list, list, list, tuple]:
-    """The indices of a product of two: those it sums over, the rows, the columns, and those of the result in order."""
+    """The indices of a product of two: the summed ones, the rows, the columns, and the result's in order."""
     batch = [i for i in ia if i in ib and i in keep]
     summed = [i for i in ia if i in ib and i not in keep]
     rows, columns = [i for i in ia if i not in ib], [i for i in ib if i not in ia]
@@ -168,7 +168,7 @@ def _ordered(ia: tuple, ib: tuple, keep: Container) -> tuple[list, list, list, t
 def _matrices(ia: tuple, ib: tuple, keep: Container, sizes: dict) -> tuple[tuple, tuple, tuple | None, tuple]:
     """How two operands become batches of matrices: for each the order of its dimensions and the sizes to reshape to.
 
-    Then the sizes to reshape their product to and its indices. None stands for no change.
+    Also returns the sizes to reshape their product to, and its indices. None means no change.
     """
     summed, rows, columns, result = _ordered(ia, ib, keep)
     batch = result[: len(result) - len(rows) - len(columns)]

@@ -185,7 +185,7 @@ def xlog1py(input, other):
 
 
 def _logarithm_slope(op, g, input, other, pole):
-    """``g`` times the logarithm, 0 where both it and what it multiplies vanish or have no value."""
+    """``g`` times the logarithm; 0 where both the logarithm and its factor vanish or are undefined."""
     hidden = (input == 0) & (other <= pole)
     return op(g, other).masked_fill(hidden, 0) if isinstance(hidden, Tensor) else op(g, other)
 

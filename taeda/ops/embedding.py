@@ -81,7 +81,7 @@ def _embedding_backward(g, weight_shape, indices, padding_idx, scale_grad_by_fre
 
 def _sparse_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
     """The gradient of the table as one entry for each index."""
-    from .sparse import make  # classes of tensors are made when all methods are installed (taeda/overrides.py)
+    from .sparse import make  # subclasses of Tensor are made after all methods are installed (taeda/overrides.py)
 
     if scale_grad_by_freq:
         raise RuntimeError(
@@ -95,7 +95,7 @@ def _sparse_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
 
 
 def _times(places: Tensor, count: int) -> Tensor:
-    """How often each number below ``count`` is among ``places``, at least 1: what a mean divides by."""
+    """How often each number below ``count`` occurs in ``places``, at least 1: the divisor of a mean."""
     return index_add(places.new_zeros(count), 0, places, places.new_ones(1).expand(places.shape)).clamp(min=1)
 
 
@@ -313,7 +313,7 @@ def _edges_of(input, offsets, include_last_offset):
     if include_last_offset:
         if not edges.shape[0]:
             raise RuntimeError("include_last_offset: number of offset should be at least 1")
-        if known and last[0] == last[1]:  # what comes after the last bag is in none
+        if known and last[0] == last[1]:  # indices after the last bag belong to no bag
             input = input[: last[1]]
     else:
         edges = cat((edges, edges.new_full((1,), n)), 0)

@@ -90,7 +90,7 @@ def _window(t: Tensor) -> tuple[Any, tuple, tuple, int, bool]:
 
 
 def _rebuild_hollow(cls: type, dtype: Any, sizes: tuple, strides: tuple, requires_grad: bool, state: dict) -> Tensor:
-    """The tensor of a pickle whose class is asked about ops, and which has its values in attributes."""
+    """The tensor of a pickle whose class overrides ops and keeps its values in attributes."""
     t = Tensor._make_hollow(cls, OPS["empty_strided"](sizes, strides, dtype=dtype), requires_grad)
     for name, value in state.items():
         setattr(t, name, value)
@@ -223,9 +223,9 @@ def _takes_over(x: Any, name: str) -> bool:
 
 
 def _array_ufunc(ufunc: Any, method: str, inputs: tuple, kwargs: dict) -> Any:
-    """A ufunc of NumPy's, where a tensor is among what it is given.
+    """Run a NumPy ufunc that has a tensor among its arguments.
 
-    Tensors that require grad are computed with by ops. Of others NumPy sees the arrays, and what it gives is a tensor.
+    Tensors that require grad go through taeda's ops. NumPy gets the others as arrays, and its result becomes a tensor.
     """
     import numpy as np
 
@@ -261,8 +261,9 @@ def _array_ufunc(ufunc: Any, method: str, inputs: tuple, kwargs: dict) -> Any:
 
 
 def _array_function(function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
-    """A function of NumPy's, where a tensor is among what it is given: by ops if one requires grad and there is a rule
-    (``_numpy.py``), else as NumPy does it with whatever has ``__array__``."""
+    """Run a NumPy function that has a tensor among its arguments. If a tensor requires grad and there is a rule
+    (``_numpy.py``), ops compute it. Otherwise NumPy does, as for any object with ``__array__``.
+    """
     import numpy as np
 
     for kind in types:

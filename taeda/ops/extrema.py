@@ -79,13 +79,13 @@ def fmin(input, other):
 
 @pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
 def chosen_gradient(grad, input, chosen):
-    """``grad`` where ``input`` is what was chosen, or both were NaN, else 0."""
+    """``grad`` where ``input`` was chosen or both were NaN, else 0."""
     return s.select(chosen == chosen, s.select(input == chosen, grad, s.like(grad, 0.0)), grad)
 
 
 @pointwise(method=False, inplace=False, dtypes=("float",), second=False, operands=3)
 def refused_gradient(grad, input, chosen):
-    """``grad`` where ``input`` is not what was chosen, else 0."""
+    """``grad`` where ``input`` was not chosen, else 0."""
     return s.select(chosen == chosen, s.select(input == chosen, s.like(grad, 0.0), grad), s.like(grad, 0.0))
 
 

@@ -27,11 +27,11 @@ _COMPLEX = {"float32": _core.complex64, "float64": _core.complex128}
 
 @functools.cache
 def _pocketfft() -> Any:
-    """The functions below SciPy's, which take several rows to a vector, and memory of ours for the result; None without
-    them.
+    """The functions below SciPy's public ones, which put several rows in a vector and write into taeda's memory. None
+    without them.
 
-    They are not public, so it is tried first whether they are as they were. Of a transform of 8 numbers SciPy's
-    dispatch took 2.5 of 3.7 us.
+    They are private, so a trial checks first that they have not changed. SciPy's dispatch took 2.5 of the 3.7 us of a
+    transform of 8 numbers.
     """
     try:
         with loading:
@@ -47,7 +47,7 @@ def _pocketfft() -> Any:
         return None
 
 
-#: Elements from which SciPy is told of the threads there are: that takes a third of the time of a short transform.
+#: Number of elements from which SciPy gets the number of threads, which costs a third of the time of a short transform.
 SHARED = 1 << 14
 #: Elements from which a transform may take so long that Ctrl-C must end the wait for it.
 LARGE = 1 << 20

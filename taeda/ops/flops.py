@@ -40,7 +40,7 @@ def transposed_convolution(out: Sizes, input: Sizes, weight: Sizes, *rest: Any) 
 
 
 def convolution_weight(out: Sizes, input: Sizes, grad: Sizes, *rest: Any) -> int:
-    """The gradient for the weights: what the convolution itself takes."""
+    """The gradient for the weights costs as much as the convolution."""
     return 2 * prod(grad) * prod(out[1:])
 
 

@@ -378,7 +378,7 @@ def nonzero(input, *, as_tuple=False, out=None):
     return argwhere(unsqueeze(input, 0) if input.dim() == 0 else input).unbind(1)
 
 
-@composite(out="same", lowering=lambda input: NotImplemented)  # its sizes are known, its body's are not
+@composite(out="same", lowering=lambda input: NotImplemented)  # the result's sizes are known, its body's are not
 def nonzero_static(input, *, size, fill_value=-1):
     """The first ``size`` rows of :func:`nonzero`, filled up where there are fewer: a result whose sizes are known
     beforehand.

@@ -341,7 +341,7 @@ def split_with_sizes(input, split_sizes, dim=0):
 
 
 def _split_backward(g, split_sizes, dim):
-    # `split_sizes` is kept for those who look at the node (`_saved_split_sizes`).
+    # `split_sizes` is kept because callers read it from the node (`_saved_split_sizes`).
     return g if isinstance(g, Tensor) else adjoined(g, dim, False)
 
 
@@ -488,7 +488,7 @@ def unsafe_split_with_sizes(input, split_sizes, dim=0):
 MOST_VIEWS = 1 << 28
 
 
-#: PyTorch's names of where to cut, by what it is.
+#: PyTorch's names of the argument that says where to cut, by its type.
 _PIECES = dict.fromkeys(("sections", "indices", "tensor_indices_or_sections"), "indices_or_sections")
 
 

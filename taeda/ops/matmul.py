@@ -497,7 +497,7 @@ def multi_dot(tensors):
     sizes.append(1 if tensors[-1].dim() == 1 else tensors[-1].shape[-1])
     sizes[1] = tensors[0].shape[-1]
     n = len(tensors)
-    if n == 3:  # of equal costs, PyTorch's order
+    if n == 3:  # PyTorch's order where costs are equal
         a, b, c, d = sizes
         x, y, z = tensors
         return matmul(x, matmul(y, z)) if a * c * (b + d) > b * d * (a + c) else matmul(matmul(x, y), z)
@@ -569,8 +569,9 @@ def _check_addend(name: str, input: Tensor, shape: tuple) -> None:
 
 
 def _add(name: str, input: Tensor, a: Tensor, b: Tensor, shape: tuple, beta, alpha) -> Tensor:
-    """``beta * input + alpha * (a @ b)``, the product added to what is there: no pass over the result but for
-    ``alpha``."""
+    """``beta * input + alpha * (a @ b)``. The product is added to ``input`` as it is computed; only ``alpha`` needs
+    another pass over the result.
+    """
     _check_addend(name, input, shape)
     if input.dtype != a.dtype:
         raise RuntimeError(

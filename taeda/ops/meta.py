@@ -1,9 +1,9 @@
 """Device meta: tensors that have sizes, strides and a dtype but no values, to describe a model too large to be made
 twice.
 
-A call with such tensors is *planned*: its body runs as for any tensor, what it makes is on device meta, and what it
-launches is not run. So forms, the graph and gradients come from the same code as elsewhere. Here is what differs: calls
-that name the device, and those that would need values.
+A call with such tensors is *planned*: its body runs as for any tensor, but its tensors are on device meta and its
+kernels do not run. So shapes, the graph and gradients come from the same code as elsewhere. This module handles the
+exceptions: calls that name the device, and calls that need values.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def is_meta(device: Any) -> bool:
 
 @contextmanager
 def planning() -> Iterator[None]:
-    """This thread plans: what it makes is on device meta, and what it launches is not run."""
+    """Plan on this thread: new tensors are on device meta, and kernels do not run."""
     before = set_place(_META_NUMBER)
     try:
         yield
@@ -82,7 +82,7 @@ def check_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
         if kwargs.get("device") is not None and not is_meta(kwargs["device"]):
             like = _core.empty_strided(args[0].shape, args[0].stride(), args[0].dtype)
             return function(like, *args[1:], **kwargs)
-    if role == "shape" and not args[0].is_meta:  # it asks the others for their sizes alone
+    if role == "shape" and not args[0].is_meta:  # it reads only the sizes of the others
         return function(args[0], *(_of_size(x) if isinstance(x, Tensor) else x for x in args[1:]), **kwargs)
     if name in ("to", "type_as") and not args[0].is_meta:
         like = next(_tensors([*args[1:], *kwargs.values()]))
@@ -119,7 +119,7 @@ def makes(function: Any, kwargs: dict) -> bool:
 callbacks.check_meta = check_meta
 
 
-# ---- what a call is about --------------------------------------------------------------------------------------------
+# ---- the device of a call --------------------------------------------------------------------------------------------
 
 
 def _of_size(t: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ def _names_meta(x: Any) -> bool:
 
 
 def _check_out_device(name: str, args: Sequence, kwargs: dict) -> None:
-    """Refuse an ``out`` on another device than the result: that of the inputs or, where there are none, ``device``."""
+    """Refuse an ``out`` on another device than the result's: the inputs' device or, without inputs, ``device``."""
     inputs = [*_tensors([*args, *(v for k, v in kwargs.items() if k != "out")])]
     on = any(t.is_meta for t in inputs) if inputs else is_meta(kwargs.get("device"))
     for out in _tensors([kwargs["out"]]):

@@ -15,8 +15,9 @@ from .._core import Op, Tensor
 
 
 def as_today(function: Any, args: list, kwargs: dict) -> tuple[list, dict] | None:
-    """The arguments of a call of ``function``, an op or a composite, as they are written today; None where it is no
-    older one."""
+    """The arguments of a call of ``function``, an op or a composite, in today's form; None if the call is in no older
+    form.
+    """
     traits = function.traits if isinstance(function, Op) else vars(function)
     if "factors" in traits:
         return factors_last(function.name, traits["factors"], args, kwargs)
@@ -28,9 +29,9 @@ def as_today(function: Any, args: list, kwargs: dict) -> tuple[list, dict] | Non
 
 
 def factors_last(name: str, factors: tuple[str, ...], args: list, kwargs: dict) -> tuple[list, dict] | None:
-    """``(input, factor, other)`` as ``(input, other, factor by name)``; None where the call is not of that form."""
+    """``(input, factor, other)`` as ``(input, other, factor by name)``; None if the call is not of that form."""
     if len(args) == 3 and factors == ("alpha",) and not any(isinstance(x, Tensor) for x in args[1:]):
-        return args[:2], {**kwargs, "alpha": args[2]}  # of a number, PyTorch takes the factor by position today
+        return args[:2], {**kwargs, "alpha": args[2]}  # PyTorch takes the factor by position where `other` is a number
     count = 2 if factors == ("alpha",) else 3
     if len(factors) == 1 and len(args) > count and isinstance(args[1], Tensor) and args[1].dim() == 0:
         args = [args[0], args[1].item(), *args[2:]]

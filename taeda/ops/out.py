@@ -1,4 +1,4 @@
-"""``out=``: what a result is written to, and what it is checked for before."""
+"""``out=``: the tensors that results are written to, and their checks."""
 
 from __future__ import annotations
 

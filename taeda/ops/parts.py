@@ -22,7 +22,7 @@ QUERIES = frozenset(
     is_floating_point is_inference is_neg is_pinned is_shared is_signed ndimension nelement numel register_hook
     retain_grad size storage_offset stride""".split()
 )
-_NO_SUBCLASSES = 4  # of change_overrides: subclasses are not asked
+_NO_SUBCLASSES = 4  # a flag of change_overrides: subclasses are not asked
 
 
 def of_dense(func: Any, args: Sequence, kwargs: dict) -> Any:
@@ -41,7 +41,7 @@ class OfParts(Tensor):
     _same_elements = False  #: whether what is done with each element by itself can be done with the parts instead
 
     def _graph_parts(self) -> tuple[Tensor, ...]:
-        """The tensors of which the values are made."""
+        """The tensors that hold the values."""
         raise NotImplementedError
 
     def _output_parts(self) -> tuple[Tensor, ...]:
@@ -57,7 +57,7 @@ class OfParts(Tensor):
         raise NotImplementedError
 
     def _whole_gradient(self, grads: Sequence[Tensor | None]) -> Tensor:
-        """The gradient of this tensor for those of its parts, of which not all are None."""
+        """The gradient of this tensor, from the gradients of its parts. At least one of these is not None."""
         raise NotImplementedError
 
     def _of_graph_parts(self, parts: Sequence[Tensor]) -> Any:
@@ -114,7 +114,7 @@ class OfParts(Tensor):
         return any(x.is_inference() for x in self._graph_parts())
 
     def is_shared(self) -> bool:
-        """Whether the memory of all parts is that of several processes."""
+        """Whether several processes share the memory of all parts."""
         return all(x.is_shared() for x in self._graph_parts())
 
     def storage_offset(self) -> int:

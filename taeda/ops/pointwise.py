@@ -1,7 +1,7 @@
 """Arithmetic, element by element: sums, products, quotients, rounding. Powers and extrema have files of their own.
 
-The derivative of a function of complex numbers is taken as PyTorch takes it: the gradient is multiplied by the
-conjugate of the derivative, which for real numbers is the derivative.
+The derivative of a function of complex numbers is PyTorch's: the gradient is multiplied by the conjugate of the
+derivative.
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ def rfloor_divide(input: Any, other):
 
 @pointwise(check=core.check_divisor, dtypes=REAL, reference="remainder", domain=((-2, 2), (0.5, 2)), canonical=True)
 def remainder(input, other):
-    """``input - other * floor(input / other)``: what is left, with the sign of ``other``, as Python's ``%`` has it.
+    """``input - other * floor(input / other)``: the remainder with the sign of ``other``, as Python's ``%`` gives it.
 
     Raises:
         RuntimeError: whole numbers divided by zero.
@@ -328,7 +328,7 @@ def rremainder(input: Any, other):
     canonical=True,
 )  # fmt: skip
 def fmod(input, other):
-    """``input - other * trunc(input / other)``: what is left, with the sign of ``input``, as C's ``fmod`` has it.
+    """``input - other * trunc(input / other)``: the remainder with the sign of ``input``, as C's ``fmod`` gives it.
 
     Raises:
         RuntimeError: whole numbers divided by zero.
@@ -347,7 +347,7 @@ def _as_tensor(x, like):
     if isinstance(x, Tensor):
         return x
     dtype = _core.result_type(like, x)
-    if dtype.is_floating_point and isinstance(x, float):  # what is too large for the dtype is infinite
+    if dtype.is_floating_point and isinstance(x, float):  # numbers beyond the dtype's range become infinite
         return zeros((), _core.float64).fill_(x).to(dtype)
     return zeros((), dtype).fill_(x)
 
@@ -453,7 +453,7 @@ sgn.vjp(input=_sgn_slope)
 
 @pointwise(method=False, inplace=False, reference=lambda x, y: np.where(x == 0, 0, y))
 def where_nonzero(input, other):
-    """``other`` where ``input`` is not 0, else 0: drops what is infinite or NaN there."""
+    """``other`` where ``input`` is not 0, else 0; infinite and NaN values there are dropped."""
     return s.select(input == 0, s.constant(other, 0), other)
 
 
@@ -569,7 +569,7 @@ addcdiv.vjp(
 
 
 def _one_dtype(input, end, weight):
-    """PyTorch promotes none of these."""
+    """PyTorch does not promote these arguments."""
     for name, x in (("end", end), ("weight", weight)):
         if isinstance(x, Tensor) and x.dtype != input.dtype and not (name == "weight" and x.dim() == 0):
             raise RuntimeError(f"lerp: expected dtype {input.dtype} for `{name}` but got dtype {x.dtype}")

@@ -40,7 +40,7 @@ def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
 
 
 def _check_input(name: str, n: int, input: Tensor, first: int | None = None) -> None:
-    """Refuse an input of other dimensions, or with none of something in dimension ``first`` (the channels) or later."""
+    """Refuse an input with the wrong number of dimensions, or with an empty one from ``first`` (the channels) on."""
     expect_tensors(name, input=input)
     first = input.dim() - n - 1 if first is None else first
     if input.dim() not in (n + 1, n + 2) or 0 in input.shape[first:]:
@@ -256,7 +256,7 @@ def _planes(dtype: str, shape, space, windows) -> Placed:
 
 @primitive(method=False, out=False, batch="fold")
 def _deferred_max_pool_adjoint(grad, indices, space, windows=None):
-    """:func:`_max_pool_adjoint` that is computed with what is made of it."""
+    """:func:`_max_pool_adjoint`, deferred until the op that uses the result runs."""
     made = None
     if grad.dtype in (_core.float32, _core.float64) and not _has_channels_last(indices, len(space)):
         made = _planes(grad.dtype.name, tuple(grad.shape), space, windows).defer(grad, indices)
@@ -495,7 +495,7 @@ avg_pool2d, avg_pool3d = with_out(avg_pool2d, "same"), with_out(avg_pool3d, "sam
 
 
 def _mean_of_planes(input, n):
-    """The mean of each plane; its channels are last in memory if those of ``input`` are."""
+    """The mean of each plane. Its memory is channels-last if that of ``input`` is."""
     if not _has_channels_last(input, n):
         return input.mean(tuple(range(-n, 0)), keepdim=True)
     means = input.permute((0, *range(2, n + 2), 1)).mean(tuple(range(1, n + 1)), keepdim=True)

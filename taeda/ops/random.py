@@ -1,7 +1,7 @@
 """Random numbers: tensors filled with a distribution, samples, permutations and dropout, in PyTorch's CPU streams.
 
-The numbers themselves are made in ``_core/random.pyx``. An op that fills a tensor goes through its elements in the
-order in which they lie in memory, as PyTorch does; so equal seeds and calls give equal numbers.
+``_core/random.pyx`` makes the numbers. An op fills a tensor in the order of its memory, as PyTorch does, so equal seeds
+and calls give equal numbers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WIDE = 2**28  # from this range on, an integer takes two words
 
 
 def _fills(function: Callable) -> Any:
-    """Declare an in-place op whose body overwrites its first argument; the gradient of what was there is 0.
+    """Declare an in-place op whose body overwrites its first argument. The gradient of the old values is 0.
 
     Some have a body in ``_core/sampling.pyx`` that does the common case and leaves the others to ``function``.
     """
@@ -392,7 +392,7 @@ def _filled(input, fill, numbers, generator):
 def _fresh_under_mode(
     fill: Any, t: Tensor, a: Any, b: Any, generator: Any, requires_grad: bool = False, out: Any = None
 ) -> Tensor:
-    """``t``, which is new or ``out``, filled by ``fill(t, a, b)``, whoever looks on."""
+    """``t``, which is new or ``out``, filled by ``fill(t, a, b)``, also where a mode is active."""
     if out is None and not _core.is_mode_active():
         fill(t, a, b, generator=generator)
         return finish(t, None, requires_grad)
@@ -696,7 +696,7 @@ def normal(
     """
     _no_more("normal", kw)
     std = 1.0 if std is None else std
-    if size is not None:  # of tensors without dimensions, which stand for numbers
+    if size is not None:  # tensors without dimensions, which count as numbers
         mean, std = (x.item() if isinstance(x, Tensor) and not x.dim() else x for x in (mean, std))
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:

@@ -174,7 +174,7 @@ class _Steps:
         self.pack_kernel, self.tiles = packing.pack_b(dtype.name), gemm.panel_product(dtype.name)
 
     def pack(self, w_hh: Tensor, transposed: bool) -> Tensor:
-        """The panels of each gate's weights as columns (``transposed``), or those of all gates as rows."""
+        """The panels of each gate's weights as columns (``transposed``), or of all gates' weights as rows."""
         n, item, w = self.hidden, self.dtype.itemsize, _whole(w_hh)
         depth, parts, strides = (
             (n, self.gates, (n * item, item)) if transposed else (n * self.gates, 1, (item, n * item))
@@ -328,7 +328,7 @@ def _recurrent_layer_backward(
 def _steps_back(mode, w_hh, g_out, g_h, g_c, out, saved, old_c, old_h, sizes, reverse, first):
     """Gradients of the gates' two inputs (of a GRU alone they differ), of the first state and cell.
 
-    That of the state lacks the products of the rows that begin later unless ``first``.
+    The gradient of the state lacks the products of the rows that begin later, unless ``first``.
     """
     (rows, hidden), width, dtype, g_out = out.shape, w_hh.shape[0], out.dtype, _whole(g_out)
     g_h, g_c = _copy_of(g_h), None if g_c is None else _copy_of(g_c)
@@ -376,8 +376,7 @@ def _gradient_step_by_step(mode, g_h, g_c, w_hh, blocks, results, given):
 def _cell_in_ops(mode: str, save: bool, x: Tensor, hidden: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
     """The results of a cell's op, in differentiable ops.
 
-    The first is the new state. The others, which the op keeps for its own derivative, have the right form but nobody
-    reads them.
+    The first result is the new state. The op keeps the others for its own derivative; only their form matters here.
     """
     kept = 4 * state[-1].shape[1] if save else 0
     return *step_in_ops(mode, x, hidden, state), narrow(x, 1, 0, 1).expand(-1, kept)
@@ -408,7 +407,7 @@ def _lstm_cell_gradient(dh, dc, x, hidden, c):
 
 @primitive(method=False, out=False, decomposition=_lstm_cell_gradient, batch="rows", planned=True)
 def _lstm_cell_backward(dh, dc, gates, x, hidden, c):
-    """The gradient of both gate inputs and that of the cell."""
+    """The gradients of both gate inputs and of the cell."""
     c = c.contiguous()
     n, width = c.shape
     d_x, d_c = empty((n, 4 * width), c.dtype), empty((n, width), c.dtype)

@@ -73,7 +73,7 @@ def _over(name):
     canonical=True,
 )  # fmt: skip
 def sum(input, dim=None, keepdim=False, *, dtype=None):
-    """The sum of the elements over ``dim``. It is taken in blocks, so that long sums stay accurate.
+    """The sum of the elements over ``dim``. It is computed in blocks, so that long sums stay accurate.
 
     Args:
         input: a tensor of any sizes.
@@ -472,7 +472,7 @@ def max(input, other: Any = ..., keepdim=..., *, dim: Any = ..., out=None):
         >>> values, indices
         (tensor([0.7500, 0.5000]), tensor([1, 0]))
     """
-    if out is None and input.__class__ is Tensor and (dim is ... or other is ...):  # what is common, at once
+    if out is None and input.__class__ is Tensor and (dim is ... or other is ...):  # the common case, first
         at = dim if other is ... else other
         if at is keepdim is ...:
             return _full_max(input)
@@ -505,7 +505,7 @@ def min(input, other: Any = ..., keepdim=..., *, dim: Any = ..., out=None):
         >>> taeda.min(x, 1).indices
         tensor([1, 0])
     """
-    if out is None and input.__class__ is Tensor and (dim is ... or other is ...):  # what is common, at once
+    if out is None and input.__class__ is Tensor and (dim is ... or other is ...):  # the common case, first
         at = dim if other is ... else other
         if at is keepdim is ...:
             return _full_min(input)
@@ -589,7 +589,7 @@ def _centred(input, dim, correction):
 
 
 def _std_factor(g, deviation):
-    """The gradient of a variance from that of its root; 0 where the deviation is 0."""
+    """The gradient of a variance, from the gradient of its root; 0 where the deviation is 0."""
     return OPS["over_nonzero"](g, deviation * 2)
 
 
@@ -841,7 +841,7 @@ def _(g, out, input, ord, dim, keepdim):
     if ord == 1:
         return (input.sgn() * g,)
     nothing = norm_ == 0
-    if 1 < ord < math.inf:  # not 0 / 0, whose own derivative would be NaN too
+    if 1 < ord < math.inf:  # 0 / 0 would also give NaN as its own derivative
         norm_ = norm_.masked_fill(nothing, 1)
     if ord == 2:
         return (input * (g / norm_).masked_fill(nothing, 0),)
@@ -899,8 +899,8 @@ vector_norm = linalg_vector_norm
 
 @composite(out="same")
 def norm(input, p: Any = "fro", dim=None, keepdim=False, dtype=None):
-    """A norm over ``dim``: ``sum(|input| ** p) ** (1 / p)``. See also :func:`taeda.linalg.vector_norm` and
-    :func:`taeda.linalg.matrix_norm`, which say more clearly what is meant.
+    """A norm over ``dim``: ``sum(|input| ** p) ** (1 / p)``. :func:`taeda.linalg.vector_norm` and
+    :func:`taeda.linalg.matrix_norm` have clearer arguments.
 
     Args:
         input: floating point or complex, any sizes.

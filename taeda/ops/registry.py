@@ -1,4 +1,4 @@
-"""Names of ops: plain ones for the library's, ``namespace::name`` for those of programs.
+"""Names of ops: plain names for the library's ops, ``namespace::name`` for a program's.
 
 An op that a program declares never takes the place of one of the library's. It becomes a method of Tensor only if the
 stanza says ``method=True``, and never an operator.
@@ -15,7 +15,7 @@ from .._core import Composite, Op, Tensor, install
 #: Every op and composite by name.
 OPS: dict[str, Any] = {}
 
-#: Names installed on Tensor, with what they run.
+#: Names installed on Tensor, and the functions that they run.
 METHODS: dict[str, Any] = {}
 
 #: By namespace, the ops that their stanza makes a public name of it (the trait `public`).

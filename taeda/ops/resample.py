@@ -103,8 +103,9 @@ def _plain(line: Line):
 
 
 def _fixed_point(index, weight):
-    """Weights rounded to multiples of a power of 2 of which the largest takes 15 bits, as for images in 8 bits; those
-    of several taps on one element are rounded together."""
+    """Weights rounded to multiples of a power of 2, such that the largest takes 15 bits, as for images in 8 bits.
+    Weights of several taps on one element are rounded together.
+    """
     weight = weight.copy()
     for k in range(1, len(weight)):
         same = index[k] == index[k - 1]
@@ -182,7 +183,7 @@ def _piece(first, stop, room: int) -> int:
 
 @kept  # for each place: a register is the target's
 def _row(line: Line, dtype: str, staged: bool) -> _Row | None:
-    """The tables of a row of ``dtype``; None where the inputs of one register of outputs are too many to be staged."""
+    """The tables of a row of ``dtype``; None where one register of outputs has too many inputs to stage."""
     width, item = target.here().vector_bytes, np.dtype(dtype).itemsize
     lanes = max(width // item, 1)
     index, weight = _taps(line)
@@ -260,7 +261,7 @@ def _along(input, dim, line):
 
 @primitive(method=False, out=False, batch="fold", planned=True)
 def resample_plane(input, across, along):
-    """The last two dimensions of ``input`` resampled, the rows as ``across`` says and what is in them as ``along``."""
+    """Resample the last two dimensions of ``input``: ``across`` describes the rows, ``along`` the elements of a row."""
     if not is_channels_last(input):
         return _of_planes(input.contiguous(), across, along)
     n = input.dim()
@@ -286,7 +287,7 @@ def _of_planes(x, across, along):
     index, weight, taps = _table(across, dtype)
     staged = dtype != x.dtype.name or not _is_choice(across)
     row = _row(along, dtype, staged)
-    if row is None:  # rows that are much longer than what they become
+    if row is None:  # rows that are much longer than the result's
         if dtype != x.dtype.name:
             return _of_planes(x.to(_core.dtype_by_name(dtype)), across, along).to(x.dtype)
         return _of_planes(_along(x, x.dim() - 2, across), _ONE._replace(inputs=out_h, outputs=out_h), along)
@@ -321,7 +322,7 @@ def _of_pixels(x, across, along):
 
 
 def resampled(input: Tensor, lines: Sequence[Line | None]) -> Tensor:
-    """The last dimensions of ``input`` resampled, each as its line says; None leaves one as it is."""
+    """The last dimensions of ``input`` resampled, each as its line describes; None leaves one as it is."""
     first = input.dim() - len(lines)
     if len(lines) > 1 and lines[-2] and lines[-1]:
         input, lines = resample_plane(input, lines[-2], lines[-1]), lines[:-2]

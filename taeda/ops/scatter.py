@@ -38,7 +38,7 @@ def _explain_slices(index, input, at):
 
 
 def _explain_along(name, input, at, index, src):
-    """Raise the error that says what is wrong with the arguments of gather or scatter."""
+    """Raise the error for wrong arguments of gather or scatter."""
     if index.dtype is not _core.int64 and index.dtype is not _core.int32:
         raise RuntimeError(
             f"{name}(): Expected dtype int32/int64 for index, got {index.dtype}; convert it with index.long()"
@@ -62,7 +62,7 @@ def _explain_along(name, input, at, index, src):
 
 
 def _expect_along(name, input, dim, index, src):
-    """Refuse what does not fit before a first of several writes."""
+    """Check the arguments before the first of several writes."""
     at, n = _core.wrapped_dim(dim, input.dim(), name), max(input.dim(), 1)
     if not index.numel():
         return
@@ -634,7 +634,7 @@ def _index_fill_value(g, dim, index):
 
 
 def _index_fill_lowered(input, dim, index, value):
-    if isinstance(value, Tensor):  # whose gradient has each place once
+    if isinstance(value, Tensor):  # its gradient has each place once
         return where_select(_fill_mask(input, dim, index), value.to(input.dtype), input)
     return _put_at(input, dim, index, input.new_full((), value), False)
 

@@ -72,7 +72,7 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
     n, size = lengths.shape[-1], data.shape[axis]
     places = arange(size).expand(*offsets.shape[:-1], size).contiguous()
     place = searchsorted(offsets.contiguous(), places, right=True) - 1
-    place = where(place < 0, n, place)  # what no segment has goes to one of its own, which is dropped
+    place = where(place < 0, n, place)  # elements outside all segments go to an extra one, which is dropped
     how, identity = _SEGMENT[reduce]
     apart = initial is not None and reduce in ("max", "min")  # a tie with it takes nothing of the gradient
     first = identity if initial is None or apart else initial
@@ -126,8 +126,8 @@ def _chunk_cat(tensors, dim, num_chunks):
 
 @composite(out="same")
 def hash_tensor(input, dim: Ints | None = None, *, keepdim=False, mode=0):
-    """A number that depends on the bits of the elements: those of ``float64``, or of integers of 64 bits, joined by
-    exclusive or. Equal contents have equal hashes, whatever their order.
+    """A number that depends on the bits of the elements, as ``float64`` or integers of 64 bits, joined by exclusive or.
+    Equal contents have equal hashes, whatever their order.
 
     Args:
         input: a tensor of any sizes.

@@ -313,7 +313,7 @@ def repeat_interleave(input: Any = None, repeats: Any = None, dim=None, *, outpu
 
 
 def _padded(shape, pad):
-    """New sizes, and per dimension what is added before and after."""
+    """New sizes, and the amounts that each dimension gets before and after."""
     n = len(shape)
     if len(pad) % 2 or len(pad) // 2 > n:
         raise RuntimeError(
@@ -361,12 +361,14 @@ _EDGE_SAMPLES = lambda m: [((m(5, 6), (1, 2, 2, 0), mode), {}) for mode in ("ref
 
 @primitive(moves.pad_edges, method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES, canonical=True)
 def edge_pad(input, pad, mode):
-    """``input`` with what is at its edges around it; amounts as :func:`constant_pad_nd` has them, none negative."""
+    """``input`` extended beyond its edges; amounts as for :func:`constant_pad_nd`, none negative."""
 
 
 @primitive(method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES)
 def edge_pad_backward(input, pad, mode):
-    """The adjoint of :func:`edge_pad`: edges are added to what they showed, in the opposite order, and cut off."""
+    """The adjoint of :func:`edge_pad`: in the opposite order, padding is added to the elements that it copied, and cut
+    off.
+    """
     inside, pairs = moves.edges(input.clone(), pad, mode)
     if inside.numel():
         for beside, shown in reversed(pairs):
@@ -437,7 +439,7 @@ def pad(input, pad, mode="constant", value=None):
         return edge_pad(input, pad, mode)
     count, dims = len(pad) // 2, input.dim()
     if len(pad) % 2 or count > dims or min(pad, default=0) < 0:
-        _padded(input.shape, pad)  # says what is wrong
+        _padded(input.shape, pad)  # raises the error
     if count not in (dims - 1, dims - 2):
         raise NotImplementedError(
             f"Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now: pad {list(pad)} with shape "

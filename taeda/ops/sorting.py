@@ -138,7 +138,7 @@ def median_dim(input, dim, keepdim=False):
 
 @choice(ordering.nanmedian, "nanmedian", method=False, out=False)
 def nanmedian_dim(input, dim, keepdim=False):
-    """The median of what is not NaN along a dimension and its index."""
+    """The median along a dimension, without NaN, and its index."""
 
 
 median_dim.vjp(input=picked_one)
@@ -396,7 +396,7 @@ def _in_order(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _rows_at(x: Tensor, places: Tensor | None) -> Tensor:
-    """The slices of ``x`` at ``places`` of the first dimension; None stands for all."""
+    """The slices of ``x`` at ``places`` of the first dimension; None means all."""
     return x if places is None else core_indexing.index_get(x, [places], 0, False)
 
 
@@ -433,7 +433,7 @@ def searchsorted(sorted_sequence, input: Any, *, out_int32=False, right=False, s
         )
     if not isinstance(input, Tensor):
         number_dtype = sorted_sequence.dtype if sorted_sequence.is_floating_point() else None
-        if number_dtype is not None and isinstance(input, float):  # what is too large for the dtype is infinite
+        if number_dtype is not None and isinstance(input, float):  # numbers beyond the dtype's range become infinite
             input = full((), input, dtype=_core.float64).to(number_dtype)
         else:
             input = full((), input, dtype=number_dtype)

@@ -1,4 +1,4 @@
-"""Sparse tensors in coordinate form: what ``sparse_coo_tensor`` makes and what a sparse gradient of an embedding is.
+"""Sparse tensors in coordinate form, as ``sparse_coo_tensor`` makes them and sparse gradients of embeddings use them.
 
 A :class:`SparseTensor` is a Tensor with the sizes and the dtype of the dense one and no memory of its own for it: its
 indices and values are two dense tensors. It comes to its ops as any subclass does, by ``__torch_function__``; the ops
@@ -54,8 +54,8 @@ def by_values(func: Any, name: str, args: Sequence, kwargs: dict) -> Any:
 class SparseTensor(OfValues):
     """A tensor of which only some elements are kept.
 
-    Its first dimensions, as many as ``_indices()`` has rows, are sparse; the others are dense, within ``_values()``.
-    :func:`taeda.sparse_coo_tensor` and ``to_sparse()`` make one.
+    The first dimensions, as many as ``_indices()`` has rows, are sparse. The others are dense, within ``_values()``.
+    :func:`taeda.sparse_coo_tensor` and ``to_sparse()`` make such tensors.
 
     Examples:
         >>> x = taeda.tensor([[0.0, 5.0], [7.0, 0.0]]).to_sparse()
@@ -105,7 +105,7 @@ class SparseTensor(OfValues):
 
     @property
     def nbytes(self) -> int:
-        """Not known: indices and values have each their own.
+        """Raises an error: indices and values have a size in bytes each, the tensor has none.
 
         Raises:
             RuntimeError: always.

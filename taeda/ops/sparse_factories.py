@@ -59,7 +59,7 @@ def _like(name: str, input: Tensor, **options: Any) -> Tensor:
     return _of_input(name, input, size=input.shape, **options)
 
 
-#: What makes the tensor, by the name of the function that is called.
+#: The maker of a tensor, by the name of the called function.
 FACTORIES: dict[str, Callable] = {
     "zeros": _of_size, "empty": _of_size, "new_zeros": _of_input, "new_empty": _of_input, "zeros_like": _like,
     "empty_like": _like,
@@ -67,7 +67,7 @@ FACTORIES: dict[str, Callable] = {
 
 
 def _made(name: str, args: tuple, kwargs: dict) -> Tensor:
-    """What the factory makes, by its arguments as they were given."""
+    """The factory's tensor, from the arguments of the call."""
     given = inspect.signature(OPS[name]).bind(*args, **kwargs).arguments
     given.pop("memory_format", None)
     if given.pop("out", None) is not None:

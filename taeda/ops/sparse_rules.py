@@ -206,7 +206,7 @@ def _with_dense(input: SparseTensor, right: Tensor) -> Tensor:
 
 
 def _sparse_product(left: SparseTensor, right: SparseTensor) -> SparseTensor:
-    """``left @ right``: each entry of ``left`` meets those of its row of ``right``, which is coalesced.
+    """``left @ right``: each entry of ``left`` meets the entries of its row of ``right``, which is coalesced.
 
     Memory is needed for the products of entries, not for a dense result. Entries that are 0 are kept.
     """
@@ -342,7 +342,7 @@ def _triangular_solve(input, A, upper=True, transpose=False, unitriangular=False
 
 @rule("to", "type_as")
 def _to(input, *args, **kwargs):
-    """In another dtype; the layout stays. What else there is to ask for, a device, is the one there is."""
+    """Convert to another dtype; the layout stays. The device can only be the present one."""
     if args and isinstance(args[0], Tensor):
         args = (args[0].dtype, *args[1:])
     if input.layout is strided:

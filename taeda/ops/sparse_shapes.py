@@ -14,7 +14,7 @@ from .table import composite, expect_tensors
 
 
 def rule(*names: str) -> Callable:
-    """Decorator: the function is what the ops of these names do with sparse tensors."""
+    """Decorator: the function implements the named ops for sparse tensors."""
 
     def note(function: Callable) -> Callable:
         for name in names:

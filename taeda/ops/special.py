@@ -108,7 +108,7 @@ ndtri.vjp(input=lambda g, out: mul(g, mul(exp(mul(times_itself(out), 0.5)), math
 
 @pointwise(promote="float", dtypes=("float",), reference=_each(math.lgamma), domain=(0.2, 4))
 def lgamma(input):
-    """The logarithm of ``|gamma(input)|``; of ``n + 1`` that of the factorial of ``n``.
+    """The logarithm of ``|gamma(input)|``; at ``n + 1`` it is the logarithm of the factorial of ``n``.
 
     Examples:
         >>> taeda.lgamma(taeda.tensor([1.0, 5.0]))  # log(24)

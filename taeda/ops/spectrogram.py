@@ -26,7 +26,7 @@ def _described(name, input, n_fft, hop_length, win_length, window):
 
 
 def _placed(window, n_fft, win_length, like):
-    """The window with zeros on both sides up to ``n_fft`` points; None where it is all ones."""
+    """The window with zeros on both sides up to ``n_fft`` points; None if it is all ones."""
     if window is None and win_length == n_fft:
         return None
     if window is None:

@@ -191,7 +191,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 @composite(method=False, canonical=True)
 def pdist(input, p=2.0):
-    """The distances between every pair of rows: those of :func:`cdist` above the diagonal.
+    """The distances between every pair of rows: the part of :func:`cdist` above the diagonal.
 
     Args:
         input: ``(n, m)``, floating point.

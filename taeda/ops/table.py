@@ -9,7 +9,7 @@ A stanza is the op's signature, docstring, mathematics, derivative and what the 
 
     exp.vjp(input=lambda g, out: g * out.conj_physical())
 
-Nothing else names the op: function, method, stubs, tests and documentation are derived from :data:`OPS`.
+No other file names the op: function, method, stubs, tests and documentation come from :data:`OPS`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def checked(function: Callable) -> dict[str, Any]:
 
 
 def _is_method(label: str, function: Any, method: bool | None, inplace: bool = False) -> bool:
-    """Whether the op becomes a method where the stanza says ``method``: by default those of the library do.
+    """Whether the op becomes a method where the stanza says ``method``. By default the library's ops do.
 
     Raises:
         ValueError: the method, or the one of the in-place form, would replace one that Tensor has.
@@ -330,7 +330,7 @@ def asked_for(function: Callable) -> tuple[str, ...]:
 def before_write(input: Tensor) -> Tensor:
     """The tensor from which an in-place form computes before it copies the result into ``input``.
 
-    It is a copy if ``input`` requires grad: a tensor that a derivative saves must not be written.
+    The result is a copy if ``input`` requires grad: a tensor that a derivative saves must not be written.
     """
     return _core.unhooked(input).clone() if input.requires_grad and _core.is_recorded() else input
 
@@ -605,7 +605,7 @@ def refused(op: Any, values: tuple, keywords: tuple, error: AttributeError) -> T
         values: the arguments, those given by keyword last.
         keywords: their names.
     Returns:
-        None where ``error`` is not about an argument.
+        Returns None if ``error`` is not about an argument.
     """
     lacking = error.obj
     if isinstance(lacking, Tensor) or not hasattr(Tensor, error.name or ""):
@@ -639,7 +639,7 @@ def no_derivative(op: str, param: str, mend: str = "") -> Callable:
     return refuse
 
 
-# ---- what the core asks for ------------------------------------------------------------------------------------------
+# ---- callbacks of the core -------------------------------------------------------------------------------------------
 
 
 def _build_pointwise(op: Op, statics: tuple, outs: tuple, ins: tuple, compute: str, classes: str) -> int:
@@ -661,8 +661,9 @@ def _build_fused(nodes: list, outs: list, leaves: list, classes: str) -> int:
 def _build_between(
     before: tuple | None, after: tuple | None, kernel: str, key: tuple, operand: int, skip: int, name: str
 ) -> int:
-    """Compile ``"module.function"`` of the row-wise kernels between pointwise ops: their nodes and leaves, and of those
-    after it the numbers of what is stored."""
+    """Compile ``"module.function"`` of the row-wise kernels between pointwise ops, given the nodes and leaves before
+    and after it and the numbers of the results that are stored.
+    """
     from ..kernels.rows import Epilogue, Operand, Prologue
     from ..kernels.rowwise import build_with
 

@@ -1,7 +1,7 @@
 """Ops over many tensors at once: the norm of gradients, their scaling and limits, an optimiser's step.
 
-Each is one launch over all tensors where these are contiguous and of one floating-point dtype. Else it goes tensor by
-tensor. A mode sees one call. The ops write to the tensors of their lists; they are for use where nothing is recorded.
+Each op is one launch over all tensors if they are contiguous and of one floating-point dtype, else one per tensor. A
+mode sees one call. The ops write to the tensors of their lists and record no graph.
 """
 
 from __future__ import annotations

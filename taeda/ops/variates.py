@@ -116,7 +116,9 @@ def _(g, input, out):
 
 @functools.cache
 def _nodes() -> tuple[tuple[float, float], ...]:
-    """Abscissas and weights of the double-exponential rule on (0, inf) for what decays over a length of about 1."""
+    """Abscissas and weights of the double-exponential rule on (0, inf), for functions that decay over a length of about
+    1.
+    """
     nodes = []
     for i in range(-44, 31):
         t = i * _STEP

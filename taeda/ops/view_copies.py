@@ -139,7 +139,7 @@ view_copy = _copying(
 
 @composite(out="same")
 def narrow_copy(input, dim, start, length):
-    """A copy of what :func:`narrow` gives, in memory of its own.
+    """A copy of the result of :func:`narrow`, with its own memory.
 
     Args:
         input: a tensor of at least one dimension.

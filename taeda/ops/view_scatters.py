@@ -1,4 +1,4 @@
-"""The ``_scatter`` forms of views: a copy of a tensor in which what the view shows is replaced."""
+"""The ``_scatter`` forms of views: a copy of a tensor in which the elements of the view are replaced."""
 
 from __future__ import annotations
 

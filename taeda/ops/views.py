@@ -457,7 +457,7 @@ def flatten(input, start_dim=0, end_dim=-1):
         taeda.Size([10, 192])
     """
     n = input.dim()
-    if end_dim == -1 and start_dim == 0 and n > 1:  # what is common, at once
+    if end_dim == -1 and start_dim == 0 and n > 1:  # the common case, first
         return reshape(input, (-1,))
     start, end = _core.wrapped_dim(start_dim, n, "flatten"), _core.wrapped_dim(end_dim, n, "flatten")
     if start > end:
@@ -650,7 +650,7 @@ def narrow(input, dim, start, length: int):
     """
     n = input.dim()
     if start.__class__ is int and -n <= dim < n and 0 <= start <= start + length <= input.size(dim):
-        return slice_view(input, dim, start, start + length, 1)  # what is common, at once
+        return slice_view(input, dim, start, start + length, 1)  # the common case, first
     if input.dim() == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     at = _core.wrapped_dim(dim, input.dim(), "narrow")
@@ -1136,6 +1136,6 @@ def as_subclass(input, cls):
     """
     if hasattr(input, "_of_class"):
         return input._of_class(cls)
-    cls = getattr(cls, "_alone", cls)  # what vmap made it of
+    cls = getattr(cls, "_alone", cls)  # the class that vmap wrapped
     leaf = input.requires_grad and input.is_leaf and _core.is_recorded()
     return core.as_subclass(_core.label_node(input.view_as(input), "AliasBackward0") if leaf else input, cls)

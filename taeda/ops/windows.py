@@ -1,4 +1,4 @@
-"""Windows of signals: those of ``torch.signal.windows``, and the older functions that are periodic by default.
+"""Windows of signals: the functions of ``torch.signal.windows``, and the older ones, which are periodic by default.
 
 Formulas: Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform" (1978); Nuttall,
 "Some windows with very good sidelobe behavior" (1981). Values are computed in float64 and rounded once.

@@ -49,7 +49,9 @@ def check_phase(name, diagonal, scale):
 
 
 def gaps_between(w):
-    """Differences ``w_j - w_i``, infinite where two are equal: what the vectors of a multiple value do is left out."""
+    """Differences ``w_j - w_i``, infinite where two are equal: the derivative leaves out changes among the vectors of a
+    multiple eigenvalue.
+    """
     gaps = w[..., None, :] - w[..., :, None]
     return gaps.masked_fill(gaps == 0, math.inf)
 

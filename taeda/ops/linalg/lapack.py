@@ -157,7 +157,7 @@ def check_same_dtype(name: str, A: Tensor, B: Tensor, a: str = "A", b: str = "B"
 @primitive(method=False, out=False, batch="check", name="_failed", on_host=True)
 def failed(info):
     """The first error code that is not 0, and the words that name its place in a batch."""
-    info = info._whole() if hasattr(info, "_whole") else info  # of every example under vmap
+    info = info._whole() if hasattr(info, "_whole") else info  # the codes of every example under vmap
     if info.is_meta or not any_nonzero(info):  # on meta nothing was computed that could have failed
         return None
     codes = info.reshape(-1).tolist()

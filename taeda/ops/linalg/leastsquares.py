@@ -28,7 +28,7 @@ Lstsq = result_type("linalg_lstsq", "solution", "residuals", "rank", "singular_v
 
 
 def _cut(A, S, atol, rtol):
-    """Below what a singular value counts as zero: ``max(atol, rtol * largest)``; ``(..., 1)``."""
+    """The threshold for singular values that count as zero: ``max(atol, rtol * largest)``; ``(..., 1)``."""
     if rtol is None:
         eps = 2.0**-23 if S.dtype is _core.float32 else 2.0**-52
         default = max(A.shape[-2:]) * eps
@@ -189,7 +189,7 @@ def linalg_cond(A, p=None):
 
 
 def _gels(A, B, driver, rcond):
-    """LAPACK's solution by ``driver``: what it leaves in ``B``, ranks, singular values and error codes."""
+    """LAPACK's solution by ``driver``: the new content of ``B``, ranks, singular values and error codes."""
     m, n = A.shape[-2:]
     batch, k, rows = A.shape[:-2], B.shape[-1], max(A.shape[-2:])
     count = count_of(batch)

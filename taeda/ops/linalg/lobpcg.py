@@ -168,7 +168,7 @@ def _lobpcg_backward(g, A, B, values, vectors):
         raise ValueError("lobpcg.backward: the derivative is defined for B=None only, got a tensor B")
     gE, gX = g
     w, V = linalg_eigh(A)
-    gaps = values[None, :] - w[:, None]  # of every eigenvalue to those found
+    gaps = values[None, :] - w[:, None]  # from each eigenvalue found to every eigenvalue
     same = gaps.abs() <= 1e3 * _epsilon(A) * w.abs().amax()
     inverse = gaps.masked_fill(same, float("inf")).reciprocal().to(A.dtype)
     left = matmul(V, inverse * matmul(H(V), gX)) + vectors * gE.to(A.dtype)

@@ -165,7 +165,7 @@ def frobenius_norm(input, dim=None, keepdim=False):
 
 @composite(method=False)
 def norm_except_dim(v, pow=2, dim=0):
-    """The norms over all dimensions but one: those of weight normalisation.
+    """The norms over all dimensions but one, as weight normalisation needs them.
 
     Args:
         v: floating point, any sizes.

@@ -161,8 +161,9 @@ def cholesky_solve(B, L, upper=False):
 
 @cholesky_solve.vjp_all("B", "L")
 def _cholesky_solve_backward(g, L, out, upper, needs, B_shape):
-    """The derivative of ``(L L^H)^-1 B`` in every element of ``L``, as in PyTorch: the triangle that is not read gets
-    what it would get if it were. What stands there enters no value."""
+    """The derivative of ``(L L^H)^-1 B`` in every element of ``L``. As in PyTorch, the unread triangle gets the
+    gradient that it would get if it were read. Its elements do not affect any value.
+    """
     gB = cholesky_solve(g, L, upper)
     gL = None
     if needs[1]:
