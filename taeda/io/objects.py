@@ -14,7 +14,7 @@ from .._core.memory import storage_on_device
 from ..ops.devices import number_of
 from ..ops.meta import without_values
 from ..storage import TypedStorage
-from .pickling import Constructor, Reader, UnpicklingError, check_key, find_allowed
+from .pickling import Constructor, Ignored, Reader, UnpicklingError, check_key, find_allowed
 
 STORAGE_NAMES = {
     "float64": "DoubleStorage", "float32": "FloatStorage", "float16": "HalfStorage", "bfloat16": "BFloat16Storage",
@@ -141,6 +141,34 @@ def _rebuild_sparse(layout, parts):
     return make(*parts)
 
 
+def _rebuild_nested(buffer, sizes, strides, offsets):
+    """A nested tensor of the strided layout: its parts lie in a buffer, at offsets."""
+    from ..nested.tensor import nest
+
+    rows = _rows_of_nested(sizes), _rows_of_nested(strides), _rows_of_nested(offsets)
+    made = nest([buffer.detach().as_strided(*where) for where in zip(*rows, strict=True)], _core.strided)
+    return made.requires_grad_(buffer.requires_grad)
+
+
+def _rebuild_jagged(arguments):
+    """A nested tensor of the jagged layout, of the arguments of PyTorch's class."""
+    from ..nested import nested_tensor_from_jagged
+
+    values, offsets, lengths = (arguments.get(name) for name in ("values", "offsets", "lengths"))
+    for x in (offsets, lengths):
+        _rows_of_nested(x)
+    made = nested_tensor_from_jagged(values, offsets, lengths, arguments.get("_ragged_idx"))
+    return made.requires_grad_(bool(arguments.get("requires_grad")))
+
+
+def _rows_of_nested(x: Any) -> list:
+    if x is not None and (not isinstance(x, Tensor) or x.dtype is not _core.int64):
+        raise UnpicklingError("a nested tensor in the file has sizes, strides or offsets that are not integers")
+    if VALUES_FOLLOW.get():
+        raise UnpicklingError("load: the file has nested tensors in the format before PyTorch 1.6; save it again")
+    return [] if x is None else x.tolist()
+
+
 def _rebuild_parameter(data, requires_grad, hooks):
     from ..nn import Parameter
 
@@ -172,6 +200,8 @@ def _rebuild_from_type(function, cls, args, state):
     ):
         raise UnpicklingError("the file has a tensor that is made otherwise than files of save() say")
     made = function.function(*args)
+    if made.is_nested:  # the attributes in the file are those of PyTorch's class
+        return made
     return _set_attributes(made if cls is Tensor else made.as_subclass(cls), state)
 
 
@@ -255,6 +285,10 @@ def _allow_list() -> dict[tuple[str, str], Any]:
     calls("torch._utils", "_rebuild_tensor_v3", _rebuild_tensor_v3)
     calls("torch._utils", "_rebuild_meta_tensor_no_storage", _rebuild_meta)
     calls("torch._utils", "_rebuild_sparse_tensor", _rebuild_sparse)
+    calls("torch._utils", "_rebuild_nested_tensor", _rebuild_nested)
+    calls("torch.nested._internal.nested_tensor", "_rebuild_njt", _rebuild_jagged)
+    table[("torch.nested._internal.nested_tensor", "NestedTensor")] = Tensor
+    table[("torch._dynamo.decorators", "_DimRange")] = Ignored  # of a tensor whose sizes a compiler was told of
     calls("torch._utils", "_rebuild_parameter", _rebuild_parameter)
     calls("torch._utils", "_rebuild_parameter_with_state", _rebuild_parameter_with_state)
     calls("torch._tensor", "_rebuild_from_type_v2", _rebuild_from_type)

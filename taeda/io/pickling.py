@@ -19,6 +19,13 @@ from typing import Any
 MAX_KEY_DEPTH = 32  # hashing a nested tuple recurses in C, without a limit of its own
 
 
+class Ignored:
+    """An object in a file that nothing here reads, whatever its state."""
+
+    def __setstate__(self, state: Any) -> None:
+        """Nothing is kept."""
+
+
 class Constructor:
     """What a pickle may call: ``function(*args)``."""
 
@@ -287,12 +294,16 @@ class Reader:
 
     @staticmethod
     def _new(cls: Any, args: Any, keywords: Any) -> Any:
+        if cls is Ignored:
+            return Ignored()
         if not isinstance(cls, type) or cls not in _ALLOWED_CLASSES:
             raise UnpicklingError(f"the pickle makes an instance of {cls!r}, which is no class on the allow-list")
         return cls.__new__(cls, *args, **keywords)
 
     def _build(self, target: Any, state: Any) -> None:
         """Set attributes: of an ordered dict (the metadata of a state dict), or of a class that the user allowed."""
+        if type(target) is Ignored:
+            return
         if type(target) is OrderedDict:
             for name in state:
                 if type(name) is not str or hasattr(OrderedDict, name):

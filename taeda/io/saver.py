@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 from .. import _core
@@ -61,6 +63,9 @@ class Saver:
 
     def _tensor(self, writer: Writer, x: Tensor) -> None:
         """A tensor, with its class where that is the program's, and its attributes."""
+        if x.is_nested:
+            self._nested(writer, x)
+            return
         if x.layout is not _core.strided:
             self._sparse(writer, x)
             return
@@ -89,6 +94,28 @@ class Saver:
         else:
             parts = index, other, rest[0], x.shape
         writer.call("torch._utils", "_rebuild_sparse_tensor", x.layout, parts)
+
+    def _nested(self, writer: Writer, x: Any) -> None:
+        """By the elements of all parts: with the sizes of each part or, of a jagged one, where each begins."""
+        from ..ops.exchange import as_tensor
+
+        values = x.detach().values()
+        if x.layout is _core.strided:
+            sizes = [list(y.shape) for y in x.unbind()]
+            strides = [[math.prod(row[d + 1 :]) for d in range(len(row))] for row in sizes]
+            offsets = [0, *itertools.accumulate(map(math.prod, sizes))][: len(sizes)]
+            where = (as_tensor(rows, dtype=_core.int64) for rows in (sizes, strides, offsets))
+            writer.call("torch._utils", "_rebuild_nested_tensor", values.requires_grad_(x.requires_grad), *where)
+            return
+        module = "torch.nested._internal.nested_tensor"
+        writer.name("torch._tensor", "_rebuild_from_type_v2")
+        writer.out += b"("
+        writer.name(module, "_rebuild_njt")
+        writer.name(module, "NestedTensor")
+        arguments = {"values": values, "offsets": x.offsets(), "lengths": None, "_ragged_idx": x._ragged_idx}
+        writer.write(({**arguments, "_metadata_cache": {}, "requires_grad": x.requires_grad},))
+        writer.write({})
+        writer.out += b"tR"
 
     def _plain(self, writer: Writer, x: Tensor) -> None:
         self._function(writer, x)

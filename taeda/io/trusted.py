@@ -88,6 +88,8 @@ def _of_torch(module: str, name: str) -> Any:
 def _rebuild_from_type(function: Callable, cls: type, args: tuple, state: Any) -> Any:
     """A tensor of a subclass, with its attributes."""
     made = function(*args)
+    if made.is_nested:  # the attributes in the file are those of PyTorch's class
+        return made
     if type(made) is not cls:
         made = made.as_subclass(cls)
     if hasattr(made, "__setstate__") and "__setstate__" in vars(cls):

@@ -28,7 +28,18 @@ def _checked(tensors: Any, layout: Any, dtype: Any, device: Any) -> list[Tensor]
         raise TypeError(f"nested_tensor: expected a list of tensors, got {type(tensors).__name__}")
     if layout not in (strided, jagged):
         raise RuntimeError(f"nested_tensor: expected layout taeda.strided or taeda.jagged, got {layout}")
-    parts = [as_tensor(x, dtype=dtype, device=device) for x in tensors]
+    parts: list[Tensor] = []
+    for x in tensors:  # those of a strided one are of the dtype of the first
+        parts.append(
+            as_tensor(x, dtype=dtype or (parts[0].dtype if parts and layout is strided else None), device=device)
+        )
+    if layout is jagged and not parts:
+        raise RuntimeError("nested_tensor: Cannot construct a nested tensor from an empty tensor list")
+    if len({x.dtype for x in parts}) > 1:
+        raise RuntimeError(
+            "When constructing a nested tensor, all tensors in list must have the same dtype. "
+            f"Found {sorted(str(x.dtype) for x in parts)} among them."
+        )
     if len({x.dim() for x in parts}) > 1:
         raise RuntimeError(
             "All Tensors given to nested_tensor must have the same dimension. "
@@ -67,6 +78,8 @@ def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any
     """A nested tensor of the tensors in ``ts``, or of the rows of a tensor, through which gradients flow to them."""
     layout = layout or strided
     parts = ts.unbind(0) if isinstance(ts, Tensor) else ts
+    if not isinstance(parts, (list, tuple)) or not all(isinstance(x, Tensor) for x in parts):
+        raise TypeError("as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors")
     return _jagged_or_strided(_checked(tuple(parts), layout, dtype, device), layout)
 
 

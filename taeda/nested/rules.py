@@ -13,6 +13,7 @@ from .._typed import Tensor
 from ..ops.creation import arange
 from ..ops.joining import cat, stack
 from ..ops.matmul import matmul
+from ..ops.parts import of_dense
 from ..ops.views import transpose
 from ..types import jagged
 from .tensor import RULES, NestedTensor, RaggedSize, like, nest
@@ -254,6 +255,23 @@ def _cat(func: Any, tensors: Sequence[NestedTensor], dim: int = 0) -> NestedTens
     return like(first, [cat(row, d - 1) for row in rows], new=d == first._ragged_idx)
 
 
+def _stack(func: Any, tensors: Sequence[NestedTensor], dim: int = 0) -> NestedTensor:
+    if isinstance(tensors, Tensor) or not all(isinstance(x, NestedTensor) for x in tensors):
+        raise TypeError("stack(): expected a list of nested tensors, or of tensors that are not nested")
+    return _cat(cat, [_unsqueeze(func, x, dim) for x in tensors], dim)
+
+
+def _expand(func: Any, input: NestedTensor, *sizes: Any) -> NestedTensor:
+    """To other sizes in the dimensions that all parts share."""
+    if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        sizes = tuple(sizes[0])
+    own = [input._size(d) for d in range(input.dim())]
+    fixed = [d for d in range(input.dim()) if d == 0 or not isinstance(own[d], int)]
+    if len(sizes) != len(own) or any(sizes[d] is not own[d] and sizes[d] not in (-1, own[d]) for d in fixed):
+        raise RuntimeError(f"expand(): cannot expand a nested tensor of sizes {own} to {list(sizes)}")
+    return like(input, [x.expand([-1 if d in fixed else sizes[d] for d in range(1, len(own))]) for x in input._parts])
+
+
 def _attention(
     func: Any, query: NestedTensor, key: NestedTensor, value: NestedTensor, *args: Any, **kwargs: Any
 ) -> Any:
@@ -264,6 +282,8 @@ def _attention(
 
 def _plain(func: Any, *args: Any, **kwargs: Any) -> Any:
     """Questions whose answer is that of any part: dtype, device and the like."""
+    if not all(x._parts for x in args if isinstance(x, NestedTensor)):
+        return of_dense(func, args, kwargs)
     return func(*(x._parts[0] if isinstance(x, NestedTensor) else x for x in args), **kwargs)
 
 
@@ -298,5 +318,6 @@ for _name in ("view", "reshape"):
 RULES.update(
     __get__=_attribute, matmul=_matmul, bmm=_matmul, flatten=_flatten, unflatten=_unflatten, transpose=_transpose,
     permute=_permute, unsqueeze=_unsqueeze, squeeze=_squeeze, select=_select, narrow=_narrow, index=_index, cat=_cat,
+    stack=_stack, expand=_expand,
     is_same_size=_is_same_size, scaled_dot_product_attention=_attention,
 )  # fmt: skip

@@ -239,7 +239,10 @@ class NestedTensor(OfParts):
         """A dense tensor with ``padding`` where a part is shorter than the longest."""
         longest = [max(x.shape[d] for x in self._parts) for d in range(self.dim() - 1)]
         if output_size is not None:
-            if len(output_size) != self.dim() or any(a < b for a, b in zip(output_size[1:], longest, strict=True)):
+            short = self._layout is not taeda.jagged and any(
+                a < b for a, b in zip(output_size[1:], longest, strict=False)
+            )
+            if len(output_size) != self.dim() or short:
                 raise RuntimeError(
                     f"to_padded_tensor(): expected output_size at least {[len(self), *longest]}, got "
                     f"{list(output_size)}"

@@ -474,7 +474,8 @@ class SequentialLR(_Several):
         current = schedulers[i]
         current._initial_step()
         epoch = self.last_epoch - (milestones[i - 1] if i else 0)
-        while current.last_epoch < epoch:  # one that is made anew, for a run that goes on, starts at its first epoch
+        # One that is made anew, for a run that goes on, starts at its first epoch; a chain has no epoch of its own.
+        while getattr(current, "last_epoch", epoch) < epoch:
             current._update_lr()
         self._last_lr = current.get_last_lr()
 

@@ -1,12 +1,14 @@
 """Nested tensors against PyTorch."""
 
 import copy
+import io
 import pickle
 import warnings
 
 import pytest
 
 import taeda
+from taeda.io.objects import known
 
 torch = pytest.importorskip("torch")
 
@@ -99,6 +101,9 @@ JAGGED = {
     ).unbind(),
     "random": lambda f, n: (f.manual_seed(3), f.randn_like(n).unbind(), f.rand_like(n).unbind())[1:],
     "dropout": lambda f, n: (f.manual_seed(3), f.nn.functional.dropout(n, 0.5).unbind(), f.rand(2))[1:],
+    "stack": lambda f, n: (f.stack([n, n * 2], -1).unbind(), f.stack([n, n], 2).unbind()),
+    "expand": lambda f, n: n.unsqueeze(-1).expand(2, n.size(1), 3, 2).unbind(),
+    "padded to less": lambda f, n: n.to_padded_tensor(0.0, (2, 3, 3)),
     "values": lambda f, n: n.values(),
     "offsets": lambda f, n: n.offsets(),
     "exp": lambda f, n: n.exp().values(),
@@ -207,6 +212,43 @@ def test_gradients_reach_the_parts():
         (n * n).values().sum().backward()
         found.append((a.grad, b.grad))
     peer.close(found[1], found[0])
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("layout", ["jagged", "strided"])
+def test_files_go_both_ways(layout, requires_grad, trusted):
+    for writer in BOTH:
+        n = nested(writer, layout).requires_grad_(requires_grad)
+        file = io.BytesIO()
+        writer.save({"n": n, "more": [n, writer.ones(1)]}, file)
+        for reader in BOTH:
+            m = reader.load(io.BytesIO(file.getvalue()), weights_only=not trusted)["n"]
+            assert m.requires_grad == requires_grad and str(m.layout).endswith(layout)
+            assert [x.tolist() for x in m.unbind()] == [x.tolist() for x in n.unbind()]
+
+
+def test_a_file_of_damaged_nested_tensors():
+    for sizes, offsets in (([[9, 3]], [0]), ([[2, 3]], [5]), ([[-1, 3]], [0]), ([[2, 3]], [0.0])):
+        where = taeda.tensor(sizes), taeda.tensor([[3, 1]]), taeda.tensor(offsets)
+        with pytest.raises((RuntimeError, pickle.UnpicklingError)):
+            known("torch._utils", "_rebuild_nested_tensor").function(taeda.ones(6), *where)
+    for offsets in (taeda.tensor([0, 9]), taeda.tensor([3, 1]), taeda.tensor([0.0, 1.0]), 3):
+        arguments = {"values": taeda.ones(6), "offsets": offsets, "_ragged_idx": 1}
+        with pytest.raises((RuntimeError, IndexError, pickle.UnpicklingError)):
+            known("torch.nested._internal.nested_tensor", "_rebuild_njt").function(arguments)
+
+
+def test_dtypes_of_the_parts():
+    for f in BOTH:
+        made = f.nested.nested_tensor([[1.5, 2], [3]]), f.nested.nested_tensor([f.ones(2), f.ones(1).double()])
+        assert all([x.dtype for x in n.unbind()] == [f.float32] * 2 for n in made)
+        assert f.nested.nested_tensor([]).unbind() == () and not f.nested.nested_tensor([]).requires_grad
+        for wrong in ([f.ones(2), f.ones(1).double()], []):
+            with pytest.raises(RuntimeError, match=r"ll tensors in list must have the same dtype|empty tensor list"):
+                f.nested.nested_tensor(wrong, layout=f.jagged)
+        with pytest.raises(TypeError, match="Expected first argument to be a tensor or a list / tuple of tensors"):
+            f.nested.as_nested_tensor([[1, 2]])
 
 
 def test_it_prints_its_parts():

@@ -312,6 +312,9 @@ def program_schedules(L):
         "OneCycleLR": lambda o: s.OneCycleLR(o, [0.1, 0.2], total_steps=14),
         "OneCycleLR three": lambda o: s.OneCycleLR(o, 0.1, epochs=2, steps_per_epoch=7, three_phase=True, anneal_strategy="linear"),
         "SequentialLR": lambda o: s.SequentialLR(o, [s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9)], [3]),
+        "SequentialLR of a chain": lambda o: s.SequentialLR(
+            o, [s.ChainedScheduler([s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9)]), s.StepLR(o, 2)], [3]
+        ),
         "ChainedScheduler": lambda o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 4), s.ExponentialLR(o, 0.9)]),
         "SWALR": lambda o: L.optim.swa_utils.SWALR(o, 0.05, 5),
     }  # fmt: skip
