@@ -10,7 +10,7 @@
 cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) except? NULL nogil:
     """`address_of`, where it must look closer; with ``conjugates`` `stored_at`, with ``reading`` for reading only."""
     if t.device_type or t.holds == NOTHING or t.holds == CONJUGATES and not conjugates:
-        return refuse_address(t)
+        return refuse_address(t, reading)
     if t.storage.waits:
         with gil:
             if reading:
@@ -20,9 +20,13 @@ cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) 
     return t.raw
 
 
-cdef char* refuse_address(Tensor t) except NULL with gil:
+cdef char* refuse_address(Tensor t, bint reading) except NULL with gil:
     """The address that a launch in this thread's place, a device, is given of ``t`` there; else an error."""
     if t.device_type and t.device_type == here():
+        if unsettled and reading:
+            settle_to_read(t.storage)
+        elif unsettled:
+            settle(t.storage)
         return t.raw
     if t.device_type:
         refuse_elements(t)
