@@ -12,9 +12,10 @@ cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) 
 
     A launch in this thread's place, a device, is given the address of ``t`` there.
     """
-    if t.device_type and t.device_type == here():
-        return t.raw
-    if t.device_type or t.holds == NOTHING or t.holds == CONJUGATES and not conjugates:
+    if t.device_type:
+        if t.device_type != here():
+            return refuse_address(t)
+    elif t.holds == NOTHING or t.holds == CONJUGATES and not conjugates:
         return refuse_address(t)
     if t.storage.waits:
         with gil:

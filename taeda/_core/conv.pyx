@@ -242,8 +242,11 @@ cdef int read_tuple(object values, int64_t* to, int nd, int64_t missing) except 
     cdef int n
     for n in range(3 - nd):
         to[n] = missing
-    for n in range(nd):
-        to[3 - nd + n] = values[n]
+    try:
+        for n in range(nd):
+            to[3 - nd + n] = values[n]
+    except OverflowError:
+        raise RuntimeError(f"convolution: expected numbers that fit 64 bits, got {values}") from None
     return 0
 
 

@@ -163,6 +163,7 @@ class Contract:
     number = index = -1
     current = 0     # the index of the current device of this type
     dlpack_type = None   # as DLPack numbers types of devices, where other libraries reach the memory
+    fuses = False   # whether `build` takes kernels of several ops (`fused`): then `taeda.compile` makes such
     keeps_tiles = True   # whether a piece of work has a stack of 100 KB, as attention by tiles needs
 
     def target(self):
@@ -360,6 +361,7 @@ def register_device(str type, make, int count=1):
     if len(DEVICES) + count > MOST_DEVICES:
         raise RuntimeError(f"register_device: there are {len(DEVICES)} devices, and at most {MOST_DEVICES} may be")
     from ..kernels import target as targets
+    from .recipes import let_defer
 
     contracts = [make(index) for index in range(count)]
     targets.place, targets.build_there = kernel_device, _build_there
@@ -368,6 +370,7 @@ def register_device(str type, make, int count=1):
         number = len(DEVICES)
         contract.number, contract.index = number, index
         targets.DEVICE_TARGETS[number] = contract.target()
+        let_defer(number, contract.fuses)
         DEVICES.append(f"{type}:{index}")
         REGISTERED.append(contract)
         table[number] = Device(allocate_by_python, release_by_python, launch_by_python, copy_by_python, fill_by_python,

@@ -498,7 +498,8 @@ cdef class GraphTask:
         cdef list late = []
         for leaf in self.leaves:
             g = (<Tensor>leaf).grad_
-            if g is not None and (<Tensor>g).holds == VALUES and (<Tensor>g).storage.recipe is not None:
+            if g is not None and ((<Tensor>g).holds == VALUES or (<Tensor>g).device_type) \
+                    and (<Tensor>g).storage is not None and (<Tensor>g).storage.recipe is not None:
                 late.append((<Tensor>g).storage)
         return settle_late(late) if late else 0
 

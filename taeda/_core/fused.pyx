@@ -7,6 +7,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from .callbacks import callbacks
+from .devices cimport build_there, elsewhere, kernel_place
 from .memory cimport Storage
 from .pool cimport kernel_t
 from .recipes cimport (
@@ -17,6 +18,8 @@ from .tensor cimport (
     ITEMSIZE, MOST_FUSED, PARAM, STREAM_GRAIN, STREAM_LEAST, Launch, Tensor, coalesce, layout_class, need_memory,
     run_elements, stores_stream,
 )
+
+from functools import partial
 
 from .tensor import ALL_DTYPES
 
@@ -359,12 +362,17 @@ cdef int launch(Kernel* k, Tensor target) except -1:
     # the kernel
     for i in range(L.nmem):
         words[i] = classes[i] << 8 | (k.leaves[i - k.nouts].code if i >= k.nouts else (<Recipe>k.outs[i]).place)
+    if elsewhere:
+        words[0] |= <int64_t>kernel_place() << 32
     n = describe(k, words + L.nmem) + L.nmem
     address = find(words, n)
     if address == NULL:
-        address = <void*><size_t>callbacks.build_fused(
-            nodes_of(k), [(<Recipe>k.outs[i]).place for i in range(k.nouts)],
-            [ALL_DTYPES[k.leaves[i].code].name for i in range(k.nleaves)], (<bytes>classes).decode())
+        given = (nodes_of(k), [(<Recipe>k.outs[i]).place for i in range(k.nouts)],
+                 [ALL_DTYPES[k.leaves[i].code].name for i in range(k.nleaves)], (<bytes>classes).decode())
+        if kernel_place():
+            address = <void*><size_t>build_there(kernel_place(), "fused", given, partial(callbacks.build_fused, *given))
+        else:
+            address = <void*><size_t>callbacks.build_fused(*given)
         add(words, n, address)
     # its numbers
     L.kernel = <kernel_t>address

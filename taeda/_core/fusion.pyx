@@ -19,13 +19,13 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
 from . cimport memory, recipes
-from .devices cimport elsewhere, here
+from .devices cimport behind, elsewhere, end_call, here, swap_place
 from .fused cimport gather, gather_all, generation, join, launch, measure, places_of, run, shares, start
 from .memory cimport Storage, set_settler, settle, settle_to_read
 from .recipes cimport (
     AGAIN, ALONE, FITS, LEAST_ELEMENTS, MOST_NODES, MOST_NUMBERS, MOST_READ, MOST_SOURCES, NEIGHBOURS, UNKNOWN, Kernel,
-    Recipe, Source, begin, end, enlist, is_free, is_held, is_plain, is_recording, least, newest, oldest,
-    reads, same_form, same_order, set_computer, swap_recording, with_memory, written,
+    Recipe, Source, away, begin, end, enlist, is_free, is_held, is_of_here, is_plain, is_recording, least,
+    may_defer_here, newest, oldest, reads, same_form, same_order, set_computer, swap_recording, with_memory, written,
 )
 from .rows cimport compute_asked, compute_rows_of, compute_with_rows
 from .slices cimport slice_of
@@ -63,7 +63,7 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
     cdef PyObject* parts[MOST_SOURCES]
     cdef list slices = None
     cdef int i, d, nd, code, inner = -1
-    cdef int64_t count
+    cdef int64_t count, enough = least
     cdef bint flat = True
     if not is_recording() or nin > MOST_SOURCES or op.nouts != 1 or op.fuses == ALONE or not is_plain(compute):
         return None
@@ -72,7 +72,10 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
         if op.fuses == ALONE:
             return None
     if elsewhere and here():
-        return None
+        if not may_defer_here():
+            return None
+        settle_others(inputs, nin)
+        enough = 1  # each launch costs more than recording, and a kernel has a thread for each element
     code = out_code(op, compute)
     if not is_plain(code) or target is not None and (code != target.code or not is_free(target)):
         return None
@@ -89,7 +92,7 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
             flat = False
     flat = flat and is_dense(first)
     if flat:
-        if first.nd > INLINE or first.count < least or first.count == 0:
+        if first.nd > INLINE or first.count < enough or first.count == 0:
             return None
         out = target if target is not None else new_output(inputs, op.noperands, code, first.nd, first.sizes, True)
     else:
@@ -100,7 +103,7 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
         count = 1
         for i in range(nd):
             count *= shape[i]
-        if count < least or count == 0:
+        if count < enough or count == 0:
             return None
         out = target if target is not None else new_output(inputs, op.noperands, code, nd, shape, True)
         if out.count >= LEAST_ELEMENTS:
@@ -157,6 +160,18 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
             count_parts(r, parts)
     keep(r, inputs, parts, out, flat)
     return out
+
+
+cdef int settle_others(PyObject** inputs, int nin) except -1:
+    """Compute operands that are deferred in another place, or on another stream: a kernel has one of each."""
+    cdef int i
+    cdef Storage storage
+    for i in range(nin):
+        if isinstance(<object>inputs[i], Tensor):
+            storage = (<Tensor>inputs[i]).storage
+            if storage is not None and storage.recipe is not None and not is_of_here(<Recipe>storage.recipe):
+                settle(storage)
+    return 0
 
 
 cdef inline bint too_large(Recipe r) noexcept:
@@ -227,6 +242,8 @@ cdef void keep(Recipe r, PyObject** inputs, PyObject** parts, Tensor out, bint f
 cdef int compute(Recipe root) except -1:
     """Compute ``root``, and other results that its kernel should write."""
     cdef Kernel k
+    if not is_of_here(root):
+        return compute_there(root)
     if root.is_row:
         return compute_asked(root)
     if root.below and compute_with_rows(root):
@@ -235,6 +252,21 @@ cdef int compute(Recipe root) except -1:
     k.outs[0] = <PyObject*>root
     k.nouts = 1
     return run(&k)
+
+
+cdef int compute_there(Recipe root) except -1:
+    """:func:`compute` in the place and on the stream of ``root``."""
+    cdef int before, number = root.device, stream = -1
+    before = swap_place(number)
+    if behind[number].swap_stream != NULL:
+        stream = behind[number].swap_stream(number, root.stream)
+    try:
+        compute(root)
+    finally:
+        if stream >= 0:
+            behind[number].swap_stream(number, stream)
+        swap_place(before)
+    return end_call()
 
 
 cdef bint same_shape(Recipe a, Recipe b) noexcept:
@@ -246,7 +278,33 @@ cdef int settle_all(list storages) except -1:
     """Compute the recipes of all these storages. Those of one form share a kernel as far as it has room."""
     if len(storages) == 1:
         return settle(<Storage>storages[0])
+    if away or elsewhere:
+        return settle_by_place(storages)
     return settle_together(storages) if storages else 0
+
+
+cdef int settle_by_place(list storages) except -1:
+    """The same for storages of several places and streams."""
+    cdef Recipe r
+    cdef dict found = {}
+    cdef int before, number, stream, other
+    for storage in storages:
+        if (<Storage>storage).recipe is not None:
+            r = <Recipe>(<Storage>storage).recipe
+            found.setdefault((r.device, r.stream), []).append(storage)
+    r = None  # else this variable would count as a holder
+    for (number, stream), group in found.items():
+        before, other = swap_place(number), -1
+        if behind[number].swap_stream != NULL:
+            other = behind[number].swap_stream(number, stream)
+        try:
+            settle_together(group)
+        finally:
+            if other >= 0:
+                behind[number].swap_stream(number, other)
+            swap_place(before)
+        end_call()
+    return 0
 
 
 cdef int settle_together(list storages) except -1:
@@ -409,10 +467,14 @@ def defers_ops():
     return is_recording()
 
 
+cdef inline bint is_deferred(Tensor t) noexcept:
+    return (t.holds == VALUES or t.device_type) and t.storage is not None and t.storage.recipe is not None
+
+
 cdef int collect(object x, list found) except -1:
     """Append the storages of tensors in ``x`` that have recipes."""
     if isinstance(x, Tensor):
-        if (<Tensor>x).holds == VALUES and (<Tensor>x).storage.recipe is not None:
+        if is_deferred(<Tensor>x):
             found.append((<Tensor>x).storage)
     elif isinstance(x, (tuple, list)):
         for y in x:
@@ -427,7 +489,7 @@ def compute_now(x):
     """Compute deferred tensors: ``x``, and those in tuples, lists and dicts; returns ``x``."""
     cdef list found
     if type(x) is Tensor:
-        if (<Tensor>x).holds == VALUES and (<Tensor>x).storage.recipe is not None:
+        if is_deferred(<Tensor>x):
             settle((<Tensor>x).storage)
     elif memory.unsettled:
         found = []
@@ -447,6 +509,20 @@ def compute_written():
             found.append(<Storage>(<Recipe>at).storage)
         at = (<Recipe>at).after
     r = None  # else this variable would count as a holder
+    settle_all(found)
+
+
+def compute_on(int number):
+    """Compute what is deferred on the device of that number, so that the work of its streams is there."""
+    cdef PyObject* at = oldest if away else NULL
+    cdef Recipe r
+    cdef list found = []
+    while at != NULL:
+        r = <Recipe>at
+        if r.device == number and not r.superseded and r.storage != NULL and is_held(r):
+            found.append(<Storage>r.storage)
+        at = r.after
+    r = None
     settle_all(found)
 
 

@@ -10,6 +10,8 @@ says for which dtypes and layouts. All planners in the core look their kernels u
 What a planner in Python works out from the forms of an op's arguments is here as well (:func:`kept`).
 """
 
+from functools import partial
+
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -116,7 +118,11 @@ cdef kernel_t of_key(tuple key, object make, tuple args) except NULL:
     cdef tuple at = (number, key) if number else key
     found = table.get(at)
     if found is None:
-        found = table[at] = make(*args)
+        if number and make is not make_by_python:
+            found = build_there(number, make.__name__, args, partial(make, *args))
+        else:
+            found = make(*args)
+        table[at] = found
     return <kernel_t><size_t>found
 
 

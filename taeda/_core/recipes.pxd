@@ -55,6 +55,7 @@ cdef class Recipe(Pending):
     cdef int nodes, reads, numbers   # upper bounds for the kernel that would compute it alone
     cdef int own, own_numbers        # the share of its own op
     cdef int mark, place
+    cdef int device, stream    # numbers of the device and of the stream on which it is computed
     cdef bint contiguous
     cdef bint listed
     cdef bint inplace          # whether it overwrites its memory, or is due when the compiled function returns
@@ -134,6 +135,12 @@ cdef PyObject* newest
 cdef int64_t written
 # Results of fewer elements are not deferred.
 cdef int64_t least
+# How many recipes are of a device other than the CPU.
+cdef int away
+# Whether ops in this thread's place, which is not the CPU, may be deferred; whether a recipe would be computed in this
+# place, on this stream.
+cdef bint may_defer_here() noexcept
+cdef bint is_of_here(Recipe r) noexcept
 # Whether this thread defers ops. The second function sets it and returns the old value.
 cdef bint is_recording() noexcept
 cdef bint swap_recording(bint on) noexcept

@@ -12,6 +12,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.string cimport memcmp, memcpy
 
 from . cimport memory
+from .devices cimport META_NUMBER, MOST_DEVICES, behind, elsewhere, here, nstreams
 from .memory cimport Pending, Storage, give_block
 from . cimport tensor
 from .tensor cimport BOOL, F32, F64, I32, I64, U8, VALUES, Tensor
@@ -39,6 +40,8 @@ cdef extern from *:
 cdef PyObject* oldest = NULL
 cdef PyObject* newest = NULL
 cdef int64_t written = 0
+cdef int away = 0
+cdef bint[MOST_DEVICES] fusing    # devices whose ops are deferred, by number
 cdef int64_t least = 6144  # smaller results are not faster when deferred
 cdef unsigned long owner = 0      # the thread that computes
 cdef bint collects = False        # whether Python's collector was on before
@@ -87,9 +90,26 @@ cdef int compute(Recipe r) except -1:
     return computer(r)
 
 
+cdef bint may_defer_here() noexcept:
+    return fusing[here()]
+
+
+cdef inline int current_stream(int number) noexcept:
+    return behind[number].stream(number) if nstreams and behind[number].stream != NULL else 0
+
+
+cdef bint is_of_here(Recipe r) noexcept:
+    return r.device == here() and r.stream == current_stream(r.device)
+
+
+def let_defer(int number, bint on):
+    """Say whether ops on a device, by its number, may be deferred."""
+    fusing[number] = on
+
+
 cdef void forget(Recipe r) noexcept:
     """Take a recipe off the list, and release its operands."""
-    global oldest, newest, written
+    global oldest, newest, written, away
     cdef int i
     cdef PyObject* storage
     cdef PyObject* part
@@ -97,6 +117,7 @@ cdef void forget(Recipe r) noexcept:
         return
     r.listed = False
     written -= r.inplace
+    away -= r.device != 0
     if r.before != NULL:
         (<Recipe>r.before).after = r.after
     else:
@@ -132,13 +153,21 @@ cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept:
 
 cdef bint is_free(Tensor t) noexcept:
     """Whether only taeda can read and write the memory of ``t``, and recipes support its dtype."""
-    return t.holds == VALUES and is_plain(t.code) and not (t.storage.shown or t.storage.exports
-                                                            or t.storage.owner is not None)
+    return (t.holds == VALUES and not elsewhere or is_in_place(t)) and is_plain(t.code) and not (
+        t.storage.shown or t.storage.exports or t.storage.owner is not None)
+
+
+cdef bint is_in_place(Tensor t) noexcept:
+    """Whether the memory of ``t`` is in this thread's place, and holds what it shows."""
+    return t.device_type == here() and (t.holds == VALUES or t.device_type > META_NUMBER)
 
 
 cdef void enlist(Recipe r) noexcept:
-    """Append ``r`` to the list."""
-    global oldest, newest, written
+    """Append ``r`` to the list. It is computed in the place and on the stream of now."""
+    global oldest, newest, written, away
+    if elsewhere and here():
+        r.device, r.stream = here(), current_stream(here())
+        away += 1
     memory.unsettled += 1
     r.listed = True
     written += r.inplace
@@ -169,7 +198,14 @@ cdef void fill_later(Recipe r, Tensor out) noexcept:
 cdef int give_memory(Storage storage) except -1:
     """Allocate the memory of a storage that was made without."""
     cdef char* before = storage.data
-    give_block(storage, storage.block, False)
+    cdef int number = storage.device, stream = -1
+    if number and behind[number].swap_stream != NULL and storage.recipe is not None:
+        stream = behind[number].swap_stream(number, (<Recipe>storage.recipe).stream)
+    try:
+        give_block(storage, storage.block, number)
+    finally:
+        if stream >= 0:
+            behind[number].swap_stream(number, stream)
     return tell_address(storage, before)
 
 

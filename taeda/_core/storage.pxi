@@ -396,6 +396,7 @@ cdef Storage late_storage(int64_t nbytes, object holder):
     storage.late = []
     storage.data = <char*>((<uintptr_t>1 << 62) + <uintptr_t>nowhere)
     storage.capacity = storage.block = nbytes
+    storage.device = here() if elsewhere else CPU_NUMBER
     storage.may_resize = True
     nowhere = (nowhere + (nbytes + 4096) // 64 * 64) % (<int64_t>1 << 62)
     storage.late.append(PyWeakref_NewRef(holder, None))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.devices import Contract, device_count, register_device, set_accelerator
+from .._core.fusion import compute_on
 from .._core.random import draw_there
 from ..kernels.copy import copy_item
 from ..kernels.hosted import hosted
@@ -144,8 +145,14 @@ class Events:
         call("cuEventDestroy_v2", event)
 
 
+def launch_deferred(index: int) -> None:
+    """Launch what a compiled program has deferred on a device: before somebody asks what its streams have."""
+    compute_on(_native.first_number() + index)
+
+
 def _join(index: int, stream: int, other: int) -> None:
     """Let a stream wait for what another one has now."""
+    launch_deferred(index)
     event = get(POINTER, "cuEventCreate", 2)  # CU_EVENT_DISABLE_TIMING
     call("cuEventRecord", event, other)
     call("cuStreamWaitEvent", stream, event, 0)
@@ -156,6 +163,7 @@ class Cuda(Contract):
     """One device; memory, launches and copies are in ``_native.pyx``."""
 
     dlpack_type = 2  # kDLCUDA
+    fuses = True
     keeps_tiles = False  # the driver sets the memory of all threads aside that can run at a time
 
     def __init__(self, handle: int) -> None:
@@ -172,6 +180,7 @@ class Cuda(Contract):
         return compile()
 
     def synchronize(self) -> None:
+        launch_deferred(self.index)
         _native.wait_for_device(self.index)
 
     def attribute(self, number: int) -> int:

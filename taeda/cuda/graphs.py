@@ -110,6 +110,7 @@ class CUDAGraph:
                 "on the default stream.)"
             )
         index = stream.device_index
+        _contract.launch_deferred(index)
         _native.enter_context(index)
         states: list[tuple] = []
         try:
@@ -138,6 +139,7 @@ class CUDAGraph:
             raise RuntimeError("CUDAGraph.capture_end: nothing is captured; call capture_begin first")
         self._captures = False
         index, made = self._stream.device_index, POINTER()
+        _contract.launch_deferred(index)
         _native.enter_context(index)
         code = _driver.code_of("cuStreamEndCapture", self._stream.cuda_stream, ctypes.byref(made))
         draws = [(g, state, end_graph(g, state)) for g, state, _ in self._draws]
@@ -181,6 +183,7 @@ class CUDAGraph:
                 raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
             self.instantiate()
         index = self._stream.device_index
+        _contract.launch_deferred(index)  # it may read what the graph writes
         for _, _, update in self._updates:
             if not update.fits():
                 name = type(update.optimizer).__name__

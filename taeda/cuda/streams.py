@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _core
 from . import _driver, _native
+from ._contract import launch_deferred
 from ._driver import POINTER, ask, call, get
 from .devices import index_of, need
 
@@ -61,11 +62,13 @@ class Stream:
 
     def query(self) -> bool:
         """Whether all its work has ended."""
+        launch_deferred(self._index)
         _native.enter_context(self._index)
         return ask("cuStreamQuery", self.cuda_stream) == 0
 
     def synchronize(self) -> None:
         """Wait until all its work has ended."""
+        launch_deferred(self._index)
         _native.wait_for(self._index, self.cuda_stream)
 
     def wait_event(self, event: Event) -> None:
@@ -163,6 +166,7 @@ class Event:
         stream = current_stream() if stream is None else stream
         if self._index not in (-1, stream._index):
             raise RuntimeError(f"Event device {self._index} does not match recording stream's device {stream._index}.")
+        launch_deferred(stream._index)
         _native.enter_context(stream._index)
         if not self.cuda_event:
             self.cuda_event = get(POINTER, "cuEventCreate", self._flags)

@@ -34,6 +34,8 @@ _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int6
 class Far(Contract):
     """Memory of the processor, closed but in launches and copies."""
 
+    fuses = True
+
     def __init__(self) -> None:
         address = _LIBC.mmap(None, _SIZE, _CLOSED, _PRIVATE | _ANONYMOUS | _NORESERVE, -1, 0)
         if address in (None, ctypes.c_void_p(-1).value):

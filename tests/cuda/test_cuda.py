@@ -26,6 +26,13 @@ def test_graphs():
 
 
 @pytest.mark.timeout(600)
+def test_compiled_programs():
+    path = str(ROOT / "tests/cuda/compiled.py")
+    out = emulated("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", path)
+    assert re.search(r"^\.{12,} +\[100%\]$", out, re.MULTILINE), out
+
+
+@pytest.mark.timeout(600)
 def test_errors_and_backward_passes_behind_the_program():
     out = emulated("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(ROOT / "tests/cuda/behind.py"))
     assert re.search(r"^\.{25,} +\[100%\]$", out, re.MULTILINE), out
