@@ -6,6 +6,7 @@ A store that waits for a key gives up after its ``timeout`` with a :class:`DistS
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hmac
 import os
@@ -413,7 +414,7 @@ def _listening(port: int) -> socket.socket:
         try:
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
         except OSError as error:
-            if "in use" in str(error):
+            if error.errno == errno.EADDRINUSE:
                 raise
     return socket.create_server(("", port))
 

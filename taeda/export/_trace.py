@@ -31,7 +31,15 @@ from ._checks import Checks, InputCheck
 from ._unknown_sizes import implied, numbers
 from ._unknowns import Again, Unknowns
 from ._values import _WAYS, Conflict, Traced, range_of, samples_of
-from .dynamic_shapes import AdditionalInputs, Reader, Root, ShapesCollection, UserError, named_arguments
+from .dynamic_shapes import (
+    AdditionalInputs,
+    ConstraintsViolated,
+    Reader,
+    Root,
+    ShapesCollection,
+    UserError,
+    named_arguments,
+)
 from .exported_program import CallSpec, ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
     ConstantArgument,
@@ -458,7 +466,7 @@ class _Exporter:
                 continue
             root = self.roots[name]
             if (low > root.low and root.bounded[0]) or (high < root.high and root.bounded[1]):
-                raise UserError(
+                raise ConstraintsViolated(
                     f"Constraints violated ({name})! Not all values of {name} = {root.where} in the specified range "
                     f"{root.low} <= {name} <= {root.high} satisfy '{expr}', which is {outcome} in the "
                     f"example.\n{where}\n"
@@ -498,7 +506,7 @@ class _Exporter:
                         self._refuse_tie(name, fixed, conflict)
                     return
                 self.fixed, self.roots = before
-        raise UserError(f"Constraints violated ({', '.join(suspects)})! {conflict.text}")
+        raise ConstraintsViolated(f"Constraints violated ({', '.join(suspects)})! {conflict.text}")
 
     def _is_about_another(self, later: Conflict, name: str, fixed: Any) -> bool:
         """Whether a conflict at the same step comes of a size that was not tied to another one."""
@@ -566,7 +574,7 @@ class _Exporter:
         if low >= high:
             return False
         if (low > root.low and root.bounded[0]) or (high < root.high and root.bounded[1]):
-            raise UserError(
+            raise ConstraintsViolated(
                 f"Constraints violated ({name})! Not all values of {name} = {root.where} in the specified range "
                 f"satisfy the "
                 f"program: {conflict.text}\nSuggested fixes:\n  {name} = Dim('{name}', min={low}, max={high})"
@@ -605,7 +613,7 @@ class _Exporter:
 
     def _refuse_static(self, name: str, conflict: Conflict) -> None:
         root = self.roots[name]
-        raise UserError(
+        raise ConstraintsViolated(
             f"Constraints violated ({name})! You marked {name} = {root.where} as dynamic, but the program works for "
             f"the constant "
             f"{root.hint} alone: {conflict.text}\nSuggested fixes:\n  {name} = {root.hint}"
@@ -621,7 +629,7 @@ class _Exporter:
             says = (
                 f"the values of {name} = {root.where} and {value} = {self.roots[str(value)].where} must always be equal"
             )
-        raise UserError(f"Constraints violated ({name})! {says}: {conflict.text}\nSuggested fixes:\n  {made}")
+        raise ConstraintsViolated(f"Constraints violated ({name})! {says}: {conflict.text}\nSuggested fixes:\n  {made}")
 
     # ---- the program ----
 

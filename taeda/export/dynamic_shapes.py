@@ -25,6 +25,10 @@ class UserError(RuntimeError):
         self.msg = msg
 
 
+class ConstraintsViolated(UserError):
+    """A size that was named is tied to another, or fixed, by the program."""
+
+
 class _DimHint:
     """``Dim.AUTO``, ``Dim.DYNAMIC`` or ``Dim.STATIC``; called, with a range: ``Dim.AUTO(min=2, max=64)``."""
 
@@ -439,7 +443,7 @@ class Reader:
             self._root(Root(root.name, hint, root.min, root.max, False, root.bounded, where))
         elif self.roots[root.name].hint != hint:
             other = self.roots[root.name]
-            raise UserError(
+            raise ConstraintsViolated(
                 f"Constraints violated ({root.name})! {where} = {size} and {other.where} must agree: they give "
                 f"{hint} and "
                 f"{other.hint} for {root.name}"

@@ -1,7 +1,8 @@
 """Functions of ``nn.functional`` in the language of scripts: what a script means that calls them.
 
 They are compiled from this source, never run by Python. ``aten`` stands for PyTorch's native ops, whose arguments they
-are called with, so that what is compiled can be written into an archive.
+are called with, so that what is compiled can be written into an archive. Only functions whose own source will not do
+are here: a comment says why.
 """
 
 from __future__ import annotations
@@ -22,14 +23,11 @@ def define(name: str, source: str, space: dict[str, Any]) -> None:
 
 
 # ---- activations -----------------------------------------------------------------------------------------------------
+# made by a function, and hardtanh, which checks its bounds by the dtype
 #: Activations that can write to their input, with the parameters between ``input`` and ``inplace``.
 _INPLACE = {
-    **dict.fromkeys("relu relu6 selu silu mish hardswish hardsigmoid".split(), ""),
-    **dict.fromkeys(("elu", "celu"), "alpha: float = 1.0"),
-    "leaky_relu": "negative_slope: float = 0.01",
-    "rrelu": "lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False",
+    **dict.fromkeys("silu mish hardswish hardsigmoid".split(), ""),
     "hardtanh": "min_val: float = -1.0, max_val: float = 1.0",
-    "threshold": "threshold: float, value: float",
 }
 for _name, _parameters in _INPLACE.items():
     _given = ", ".join(p.split(":")[0] for p in ["input: Tensor", *filter(None, _parameters.split(", "))])
@@ -39,6 +37,7 @@ def {_name}(input: Tensor, {_parameters}{", " if _parameters else ""}inplace: bo
 """, globals())  # fmt: skip
 
 
+# ops of taeda: ATen has another name for the first and none for the others
 def logsigmoid(input: Tensor) -> Tensor:
     return aten.log_sigmoid(input)
 
@@ -51,79 +50,8 @@ def softsign(input: Tensor) -> Tensor:
     return input / (aten.abs(input) + 1)
 
 
-def softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
-    if dim is None:
-        dim = 0 if input.dim() in (0, 1, 3) else 1
-    return aten.softmax(input, dim, dtype)
-
-
-def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
-    if dim is None:
-        dim = 0 if input.dim() in (0, 1, 3) else 1
-    return aten.softmax(-input, dim, dtype)
-
-
-def log_softmax(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtype: Optional[int] = None) -> Tensor:
-    if dim is None:
-        dim = 0 if input.dim() in (0, 1, 3) else 1
-    return aten.log_softmax(input, dim, dtype)
-
-
-def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    gumbels = -aten.log(aten.exponential_(aten.empty_like(logits)))
-    soft = aten.softmax((logits + gumbels) / tau, dim)
-    if hard:
-        index = aten.argmax(soft, dim, True)
-        return aten.scatter(aten.zeros_like(logits), dim, index, 1.0) - soft.detach() + soft
-    return soft
-
-
-# ---- dropout ---------------------------------------------------------------------------------------------------------
-def _check_probability(p: float) -> None:
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    _check_probability(p)
-    return aten.dropout_(input, p, training) if inplace else aten.dropout(input, p, training)
-
-
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    _check_probability(p)
-    return aten.alpha_dropout_(input, p, training) if inplace else aten.alpha_dropout(input, p, training)
-
-
-def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    _check_probability(p)
-    if inplace:
-        return aten.feature_alpha_dropout_(input, p, training)
-    return aten.feature_alpha_dropout(input, p, training)
-
-
-def _channels(input: Tensor, p: float, training: bool, inplace: bool, batched: bool) -> Tensor:
-    _check_probability(p)
-    if not batched:
-        input = aten.unsqueeze_(input, 0) if inplace else aten.unsqueeze(input, 0)
-    out = aten.feature_dropout_(input, p, training) if inplace else aten.feature_dropout(input, p, training)
-    if not batched:
-        out = aten.squeeze_(out, 0) if inplace else aten.squeeze(out, 0)
-    return out
-
-
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    return _channels(input, p, training, inplace, input.dim() == 3)
-
-
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    return _channels(input, p, training, inplace, True)
-
-
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    return _channels(input, p, training, inplace, input.dim() == 5)
-
-
 # ---- normalisation ---------------------------------------------------------------------------------------------------
+# the arguments of ATen's ops are in another order
 def batch_norm(
     input: Tensor, running_mean: Optional[Tensor], running_var: Optional[Tensor], weight: Optional[Tensor] = None,
     bias: Optional[Tensor] = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
@@ -146,6 +74,7 @@ def instance_norm(
     return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
+# in PyTorch these are functions of Python, which may be scripted by themselves
 def layer_norm(
     input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
     eps: float = 1e-5,
@@ -165,25 +94,8 @@ def rms_norm(
     return aten.rms_norm(input, normalized_shape, weight, eps)
 
 
-def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    square = aten.unsqueeze(input * input, 1)
-    if input.dim() == 3:
-        square = aten.pad(square, [0, 0, size // 2, (size - 1) // 2])
-        mean = aten.squeeze(aten.avg_pool2d(square, [size, 1], [1]), 1)
-    else:
-        shape = input.size()
-        square = aten.view(square, [shape[0], 1, shape[1], shape[2], -1])
-        square = aten.pad(square, [0, 0, 0, 0, size // 2, (size - 1) // 2])
-        mean = aten.view(aten.squeeze(aten.avg_pool3d(square, [size, 1, 1], [1]), 1), shape)
-    return input / aten.pow(mean * alpha + k, beta)
-
-
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Optional[Tensor] = None) -> Tensor:
-    norm = aten.expand_as(aten.clamp_min(aten.norm(input, p, [dim], True), eps), input)
-    return input / norm
-
-
 # ---- pooling ---------------------------------------------------------------------------------------------------------
+# sizes are a number or None here, and lists in ATen
 def _whole(size: List[Optional[int]], input: Tensor) -> List[int]:
     out: List[int] = []
     shape = input.size()
@@ -208,10 +120,6 @@ def _unpooled_size(
     for i in range(n):
         out.append((input.size(i - n) - 1) * steps[i] - 2 * spare[i] + kernel[i])
     return out
-
-
-def adaptive_avg_pool1d(input: Tensor, output_size: List[int]) -> Tensor:
-    return aten.adaptive_avg_pool1d(input, output_size)
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: List[int], return_indices: bool = False) -> Tensor:
@@ -286,6 +194,7 @@ def adaptive_max_pool{_n}d_with_indices(
 
 
 # ---- embeddings, shapes ----------------------------------------------------------------------------------------------
+# ops of taeda, which an archive has no names for
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, max_norm: Optional[float] = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
@@ -318,10 +227,6 @@ def embedding_bag(
     return aten.embedding_bag(
         weight, input, starts, scale_grad_by_freq, number, sparse, per_sample_weights, include_last_offset, padding_idx
     )[0]
-
-
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    return aten.one_hot(tensor, num_classes)
 
 
 def pad(input: Tensor, pad: List[int], mode: str = "constant", value: Optional[float] = None) -> Tensor:
@@ -417,16 +322,8 @@ def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = 
     return aten.affine_grid_generator(theta, size, False if align_corners is None else align_corners)
 
 
-def scaled_dot_product_attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor] = None, dropout_p: float = 0.0,
-    is_causal: bool = False, scale: Optional[float] = None, enable_gqa: bool = False,
-) -> Tensor:  # fmt: skip
-    return aten.scaled_dot_product_attention(
-        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-    )
-
-
 # ---- losses ----------------------------------------------------------------------------------------------------------
+# ops of taeda, or composites of them; ATen has one op for each, which takes the reduction as a number
 def _number(reduction: str) -> int:
     if reduction == "none":
         return 0

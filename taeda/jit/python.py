@@ -130,10 +130,23 @@ def _op_names() -> dict[int, str]:
     return found
 
 
+def _is_in_the_language(name: str, function: python_types.FunctionType) -> bool:
+    """Whether ``nn.functional`` defines a function whose parameters have types, and ATen has none with these names."""
+    own = (module_of(function), function.__name__) == ("taeda.nn.functional", name)
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    typed = all(function.__annotations__.get(parameter, "Any") != "Any" for parameter in names)
+    alike = any(tuple(p.name for p in s.parameters[1:]) == names[1:] for s in schemas.overloads(f"aten::{name}"))
+    return own and bool(names) and typed and not alike
+
+
 @functools.cache
 def _library_functions() -> dict[int, Any]:
-    """Replacements of the functions of ``nn.functional``, by the function's id."""
+    """What scripts compile for a function of ``nn.functional``, by its id: its own source, or the library's."""
     found = {}
+    for name, function in vars(functional).items():
+        plain = inspect.unwrap(function) if callable(function) else None
+        if isinstance(plain, python_types.FunctionType) and _is_in_the_language(name, plain):
+            found[id(function)] = plain
     for name, function in {**vars(library), **vars(layers)}.items():
         if isinstance(function, python_types.FunctionType) and function.__module__ in LIBRARY:
             for place in (functional, nn.modules.transformer, nn.modules.batchnorm, nn.utils.rnn):

@@ -16,6 +16,7 @@ from .._typed import Tensor
 
 from .. import _core
 from .._core import Composite
+from .._core import dtype as _dtype
 from .._core.formats import is_channels_last as _is_channels_last
 from ..ops import activation as _activation
 from ..ops import dropout as _dropout
@@ -284,7 +285,9 @@ def rrelu(
         raise RuntimeError(
             f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}"
         )
-    return (taeda.rrelu_ if inplace else taeda.rrelu)(input, lower, upper, training)
+    if inplace:
+        return taeda.rrelu_(input, lower, upper, training)
+    return taeda.rrelu(input, lower, upper, training)
 
 
 @_traits(random="noise")
@@ -306,7 +309,7 @@ def _softmax_dim(name: str, dim: int | None, ndim: int, stacklevel: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _dtype | None = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``dim``: any numbers to probabilities, which add up to 1.
 
     Not before :func:`cross_entropy`, which takes the numbers as they are.
@@ -327,7 +330,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _softmax.softmax(input, _softmax_dim("softmax", dim, input.dim(), _stacklevel), dtype)
 
 
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _dtype | None = None) -> Tensor:
     """``exp(-x) / sum(exp(-x))`` along ``dim``: the smallest element gets the largest share.
 
     Args:
@@ -345,7 +348,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _softmax.softmax(-input, _softmax_dim("softmin", dim, input.dim(), _stacklevel), dtype)
 
 
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _dtype | None = None) -> Tensor:
     """``log(exp(x) / sum(exp(x)))`` along ``dim``, exact where a probability is too small for its dtype.
 
     Args:
@@ -422,7 +425,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         tensor([1., 1., 1.])
     """
     _p(p)
-    return (_dropout.dropout_ if inplace else _dropout.dropout)(input, p, training)
+    return _dropout.dropout_(input, p, training) if inplace else _dropout.dropout(input, p, training)
 
 
 @_traits(random="noise")
@@ -448,7 +451,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
         True
     """
     _p(p)
-    return (_dropout.alpha_dropout_ if inplace else _dropout.alpha_dropout)(input, p, training)
+    return _dropout.alpha_dropout_(input, p, training) if inplace else _dropout.alpha_dropout(input, p, training)
 
 
 @_traits(random="noise")
@@ -471,11 +474,13 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
         taeda.Size([2, 4, 8, 8])
     """
     _p(p)
-    return (_dropout.feature_alpha_dropout_ if inplace else _dropout.feature_alpha_dropout)(input, p, training)
+    if inplace:
+        return _dropout.feature_alpha_dropout_(input, p, training)
+    return _dropout.feature_alpha_dropout(input, p, training)
 
 
 def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
-    return (_dropout.feature_dropout_ if inplace else _dropout.feature_dropout)(input, p, training)
+    return _dropout.feature_dropout_(input, p, training) if inplace else _dropout.feature_dropout(input, p, training)
 
 
 @_traits(random="noise")

@@ -14,7 +14,7 @@ import taeda
 from taeda.export import Dim, ExportedProgram, default_decompositions
 from taeda.export import export as export_program
 from taeda.export._decompose import decomposed
-from taeda.export.dynamic_shapes import UserError
+from taeda.export.dynamic_shapes import ConstraintsViolated, UserError
 from taeda.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from taeda.utils import _pytree as pytree
 
@@ -102,8 +102,8 @@ def _recorded(model: nn.Module, args: tuple, kwargs: dict, shapes: Any) -> Expor
     exact = _named(shapes, lambda name: names.setdefault(name, Dim(name)))
     try:
         return export_program(model, args, kwargs, dynamic_shapes=exact)
-    except RuntimeError as error:
-        if not names or "Constraints violated" not in str(error):
+    except ConstraintsViolated as error:
+        if not names:
             raise
         warnings.warn(
             f"onnx.export: sizes named {', '.join(names)} are tied or fixed as the model needs: {error}", stacklevel=6

@@ -7,6 +7,7 @@ import pytest
 import taeda
 
 torch = pytest.importorskip("torch")
+from agree import close  # noqa: E402
 from programs import PROGRAMS  # noqa: E402
 
 
@@ -19,31 +20,6 @@ def ours(x):
     if isinstance(x, tuple) and hasattr(x, "_fields"):
         return type(x)(*map(ours, x))
     return type(x)(map(ours, x)) if isinstance(x, (list, tuple)) else x
-
-
-def same(expected, got, where="result", within=1e-5):
-    """Compare values of any type; tensors to ``within``."""
-    if isinstance(expected, torch.Tensor):
-        assert isinstance(got, taeda.Tensor), where
-        assert tuple(expected.shape) == tuple(got.shape) and str(expected.dtype)[6:] == str(got.dtype).split(".")[1], (
-            where
-        )
-        other = torch.tensor(got.detach().tolist(), dtype=expected.dtype).reshape(expected.shape)
-        assert torch.allclose(expected.detach(), other, rtol=within, atol=within, equal_nan=True), where
-    elif isinstance(expected, dict):
-        assert list(expected) == list(got), where
-        for key in expected:
-            same(expected[key], got[key], f"{where}[{key!r}]")
-    elif isinstance(expected, (list, tuple)):
-        assert isinstance(got, (list, tuple)) and len(expected) == len(got), where
-        for i, (a, b) in enumerate(zip(expected, got, strict=True)):
-            same(a, b, f"{where}[{i}]")
-    else:
-        assert (
-            type(expected) is type(got) and expected == pytest.approx(got, rel=1e-6)
-            if isinstance(expected, float)
-            else (expected == got)
-        ), where
 
 
 def archive(module, **options):
@@ -71,7 +47,7 @@ def agree(theirs, mine, calls):
         elif isinstance(got, Exception):
             raise got
         else:
-            same(expected, got, method)
+            close(expected, got, method)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -132,8 +108,8 @@ def test_gradients(name):
         assert (p.grad is None) == (expected[key] is None), key
         if p.grad is not None:
             scale = max(float(expected[key].abs().max()), 1.0)
-            same(expected[key] / scale, p.grad / scale, key, within=3e-5)  # sums of terms that cancel
-    same(dict(theirs.named_buffers()), dict(mine.named_buffers()))
+            close(expected[key] / scale, p.grad / scale, key, 3e-5, 3e-5)  # sums of terms that cancel
+    close(dict(theirs.named_buffers()), dict(mine.named_buffers()))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -9,9 +9,10 @@ import taeda
 from taeda import nn
 
 torch = pytest.importorskip("torch")
+from agree import close  # noqa: E402
 from newcomers import NEWCOMERS  # noqa: E402
 from strangers import STRANGERS  # noqa: E402
-from test_archive import archive, ours, same  # noqa: E402
+from test_archive import archive, ours  # noqa: E402
 from test_script import of_taeda, theirs  # noqa: E402
 
 
@@ -52,7 +53,7 @@ def compare(expected, got):
         elif isinstance(y, Exception):
             raise y
         else:
-            same(x, y)
+            close(x, y)
 
 
 @pytest.mark.parametrize("name", [*STRANGERS, *NEWCOMERS])
