@@ -4,6 +4,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -77,6 +78,24 @@ for block, shown in json.load(sys.stdin):
         exec(compile(block, sys.argv[1], "exec"), names)
     assert (shown or "") == out.getvalue(), f"{block} printed {out.getvalue()!r}, and the page shows {shown!r}"
 """
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+def test_the_program_in_c_that_uses_a_library(tmp_path):
+    """What the page on deploying says, in a folder of its own: the library, the program, and the command between."""
+    fences = _fences("docs/deploy.md")
+    ((program,), (command,)) = ([code for _, code in fences if word in code] for word in ("int main", "./main"))
+    (tmp_path / "main.c").write_text(program)
+    blocks = [code for info, code in fences if info == "python"][:1]
+    blocks.append("print(*model(taeda.zeros(1, 1, 8, 8)).flatten().tolist())")
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "deploy"], input=json.dumps(blocks), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    want = [float(x) for x in done.stdout.splitlines()[-1].split()]
+    found = subprocess.run(["sh", "-ec", command], cwd=tmp_path, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert [float(x) for x in found.stdout.split()] == pytest.approx(want, rel=1e-7)
 
 
 @pytest.mark.parametrize("page", CHAPTERS)

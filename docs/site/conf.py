@@ -49,6 +49,7 @@ html_theme_options = {
     "pygments_dark_style": "github-dark",
     "back_to_top_button": True,
 }
+html_context = {"default_mode": "auto"}  # else the theme's script logs an error where nobody has chosen one yet
 html_sidebars = {"index": [], "features": []}
 
 programs = Path(__file__).parent.parent / "gallery-programs"
