@@ -118,7 +118,7 @@ def copy_rows(f: Function) -> None:
 
 
 def sum_nothing(f: Function) -> None:
-    """Rows [begin, end) of a product over an empty dimension: zeros, or what is added."""
+    """Rows [begin, end) of a product over an empty dimension: zeros, or the addend."""
     n, item = f.size(2), f.size(3)
     with f.loop(f.begin, f.end) as L:
         row, i, j = L.index % f.size(0), L.index / f.size(0) / f.size(1), L.index / f.size(0) % f.size(1)
@@ -221,7 +221,7 @@ LARGEST, ROOT = 2, 1  # how `join_norms` joins; other numbers: the sum
 
 
 def join_norms(f: Function) -> None:
-    """The norm of all from that of each chunk, added in order; the largest, or a NaN, for the order of infinity."""
+    """The norm of all, from the norms of the chunks, added in order; for the order of infinity the largest, or a NaN."""
     largest = f.size(1) == LARGEST
     with f.loop(0, f.size(0), carry=[f.const(F64, 0)]) as L:
         x, total = f.load(f.offset(f.data(1), L.index * 8), F64), L.carry[0]
