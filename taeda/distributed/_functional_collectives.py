@@ -39,7 +39,8 @@ def wait_tensor(tensor: Tensor) -> Tensor:
 
 
 def _group_of(group: Any) -> ProcessGroup:
-    """The group that is meant: itself, a mesh of one dimension, a mesh and one of its dimensions, or ranks.
+    """The group that an argument means: the group itself, a mesh of one dimension, a mesh and one of its dimensions, or
+    ranks.
 
     Raises:
         ValueError: the mesh has several dimensions, or there is no group of these ranks.

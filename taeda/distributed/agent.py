@@ -1,5 +1,4 @@
-"""The agent of an elastic run on one machine: it meets those of other machines, starts processes, and starts them
-again.
+"""The agent of an elastic run on one machine: it meets other machines' agents, starts processes, and restarts them.
 
 A run is a row of *rounds*. In a round the agents that have come agree on ranks; each starts its processes and looks at
 them. The round ends when all processes have ended, when one fails, when a machine falls silent, or when further
@@ -58,7 +57,7 @@ class Round:
     """The result of a rendezvous: the processes on which the agents of a round agreed."""
 
     number: int
-    index: int  # of this machine
+    index: int  # the machine's number
     counts: list[int]  # processes of each machine
     address: str
     port: int
@@ -80,7 +79,7 @@ def _say(text: str) -> None:
 
 
 class ReservedPort:
-    """A free port, for a process that will listen there: nobody else gets it until :meth:`release`.
+    """A free port, for a process that will listen there. No other process gets it until :meth:`release`.
 
     On Linux, a socket that is bound and does not listen keeps the system from giving the port to others, and still lets
     a process bind it by its number, as servers do (SO_REUSEADDR). Elsewhere the port is free when it was looked for, no
@@ -112,10 +111,10 @@ class Agent:
         self.restarts = 0
         self.keeper = False  # whether this one keeps the store
         self.store: Any = None if self.alone else self._meet()
-        self._beats: dict[int, tuple[int, float]] = {}  # of each other machine: the last, and when it was seen
+        self._beats: dict[int, tuple[int, float]] = {}  # for each other machine: the last beat, and when it was seen
         self._beat = 0.0
-        self.ranks: list[int] = []  # of this machine's processes, in the last round
-        self.failures: dict[int, ProcessFailure] = {}  # of those, by rank
+        self.ranks: list[int] = []  # ranks of this machine's processes, in the last round
+        self.failures: dict[int, ProcessFailure] = {}  # their failures, by rank
         self._reserved: ReservedPort | None = None  # where the processes of the round meet, on this machine
 
     def run(self) -> int:
@@ -198,7 +197,7 @@ class Agent:
             number = self._after(number, opened["restarts"])
 
     def _lead(self, number: int, address: str) -> None:
-        """Wait for the machines of a round, and say who is in it and where rank 0 will be."""
+        """Wait for the machines of a round, and tell them who takes part and where rank 0 will be."""
         plan, store = self.plan, self.store
         fewest, most = plan.nodes
         end = time.monotonic() + store.timeout.total_seconds()
@@ -242,7 +241,7 @@ class Agent:
         }  # fmt: skip
         if plan.processes > 1 and "OMP_NUM_THREADS" not in os.environ:
             shared["OMP_NUM_THREADS"] = 1
-        if plan.mpi:  # one process, mpiexec, that starts the others: MPI says who is who
+        if plan.mpi:  # one process, mpiexec, which starts the others: MPI assigns ranks
             kept = ("LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "OMP_NUM_THREADS")
             return [{name: str(shared[name]) for name in kept if name in shared}]
         made = []
@@ -262,7 +261,7 @@ class Agent:
             while True:
                 failed = workers.failed()
                 if failed is not None:
-                    workers.wait(_SPEAK)  # the others notice by themselves, and say what they were doing
+                    workers.wait(_SPEAK)  # the others notice by themselves, and report what they were doing
                     told_first = self._let_speak(current, workers)
                     return told_first or self._failure(current, workers, *(workers.failed() or failed))
                 if not workers.running():
@@ -307,7 +306,7 @@ class Agent:
         return self._tell(current, ended)
 
     def _tell(self, current: Round, ended: Ended) -> Ended:
-        """Say to all that the round ended so, unless another has said something before; gives what was said first."""
+        """Tell all machines how the round ended, unless one has done so already. Returns what was told first."""
         if self.alone:
             return ended
         said = json.dumps([ended.code, ended.text, ended.joining])
@@ -315,7 +314,7 @@ class Agent:
         return Ended(*json.loads(first))
 
     def _listen(self, current: Round) -> Ended | None:
-        """How the round ended, by what the others say; None while it goes on."""
+        """How the round ended, according to the others; None while it goes on."""
         store, number, nodes = self.store, current.number, len(current.counts)
         if store.check([f"{number}/ended"]):
             return Ended(*json.loads(store.get(f"{number}/ended")))

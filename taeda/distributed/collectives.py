@@ -1,7 +1,7 @@
-"""Collectives: what the processes of a group do together with tensors, each of them calling the same.
+"""Collectives: operations on tensors that all processes of a group call together.
 
-Here arguments are checked, tensors laid out as flat memory, and results copied back where that memory is not their own.
-What moves the memory is the group's engine (``engines/contract.py``).
+These functions check arguments, lay tensors out as flat memory, and copy results back if that memory is not the
+tensors' own. The group's engine moves the memory (``engines/contract.py``).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Written:
         self.flats = [_read(t) for t in tensors]
 
     def finish(self) -> list:
-        """Copy to the tensors what is not their own memory; gives what the collective's Work gives."""
+        """Copy results to tensors that are not their own memory. Returns the result of the collective's Work."""
         for tensor, flat in zip(self.tensors, self.flats, strict=True):
             if not tensor.is_contiguous():
                 tensor.copy_(flat.reshape(tensor.shape))
@@ -110,7 +110,7 @@ def _group_rank(group: ProcessGroup, world: int | None, inner: int | None, defau
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """Combine the ``tensor`` of all processes, elementwise, into that of each.
+    """Combine the ``tensor`` of all processes elementwise; each process's ``tensor`` gets the result.
 
     Args:
         tensor: any shape and dtype, the same everywhere; written to.
@@ -189,7 +189,7 @@ def all_reduce_coalesced(
 def broadcast(
     tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
 ) -> Work | None:
-    """Copy the ``tensor`` of process ``src`` to that of the others."""
+    """Copy the ``tensor`` of process ``src`` to the ``tensor`` of the others."""
     value = _tensor(tensor, "tensor")
     processes = _member("broadcast", group)
     if processes is None:
@@ -209,7 +209,7 @@ def reduce(
     tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:  # fmt: skip
-    """Combine the ``tensor`` of all processes into that of ``dst``; the others keep theirs."""
+    """Combine the ``tensor`` of all processes into the ``tensor`` of ``dst``; the others keep theirs."""
     value = _tensor(tensor, "tensor")
     processes = _member("reduce", group)
     if processes is None:
@@ -259,7 +259,7 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
 def all_gather_coalesced(
     output_tensor_lists: list[list[Tensor]], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """:func:`all_gather` of several tensors: ``output_tensor_lists[i]`` are those of process ``i``."""
+    """:func:`all_gather` of several tensors: ``output_tensor_lists[i]`` gets the tensors of process ``i``."""
     work = None
     for i, tensor in enumerate(input_tensor_list):
         work = all_gather([outputs[i] for outputs in output_tensor_lists], tensor, group, async_op)
@@ -488,7 +488,7 @@ def _current(device: Any) -> Any:
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-    """:func:`barrier`; the error names the rank that did not come, as that of every collective does here.
+    """:func:`barrier`. The error names the rank that did not come, as in every collective here.
 
     Raises:
         TypeError: ``timeout`` is no timedelta.
@@ -508,7 +508,7 @@ def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0
 def isend(
     tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> Work | None:
-    """:func:`send` that does not wait; the tensor must not be written to until ``wait()`` on what it returns."""
+    """Like :func:`send`, without waiting. The tensor must not be written to until ``wait()`` on the returned work."""
     value = _tensor(tensor, "tensor")
     processes = _member("send", group)
     if processes is None:
@@ -535,7 +535,7 @@ def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0
 def irecv(
     tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
 ) -> Work | None:
-    """:func:`recv` that does not wait until ``wait()`` is called on what it returns."""
+    """Like :func:`recv`, without waiting. The tensor is complete after ``wait()`` on the returned work."""
     value = _tensor(tensor, "tensor")
     processes = _member("recv", group)
     if processes is None:

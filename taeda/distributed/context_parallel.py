@@ -1,8 +1,7 @@
 """Attention over a sequence that is spread over processes: keys and values go around in a ring.
 
-Each process has the queries, keys and values of a part of the positions. It works on the keys and values that it has
-while it passes them on, and merges what comes out by the rows' log-sum-exp (Liu et al. 2023,
-https://arxiv.org/abs/2310.01889).
+Each process has the queries, keys and values of a part of the positions. It works on the keys and values at hand while
+it passes them on, and merges the results by the rows' log-sum-exp (Liu et al. 2023, https://arxiv.org/abs/2310.01889).
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ __all__ = [
 
 _TAG = 30_001
 _DTYPES = (float32, float64, float16, bfloat16)
-_Block = tuple[slice, slice, bool]  # of queries, of keys, and whether it is causal
+_Block = tuple[slice, slice, bool]  # queries, keys, whether it is causal
 
 
 def _block(rank: int, source: int, causal: bool, balanced: bool, half: int) -> _Block | None:
-    """The part of the keys of ``source`` that the queries of ``rank`` see; None if they see nothing.
+    """The block of keys of ``source`` that the queries of ``rank`` see; None if they see none.
 
     If balanced, rank ``r`` of ``n`` has the parts ``r`` and ``2 n - 1 - r`` of ``2 n``: all ranks do the same work.
     """
@@ -53,7 +52,9 @@ def _block(rank: int, source: int, causal: bool, balanced: bool, half: int) -> _
 
 
 def _rotate(tensors: Sequence[Tensor], group: Any) -> tuple[list[Tensor], list]:
-    """Send ``tensors`` to the next process; places for those of the one before, and what to wait for."""
+    """Send ``tensors`` to the next process. Returns the memory for those of the process before, and the works to wait
+    for.
+    """
     rank, size = get_rank(group), get_world_size(group)
     places = [empty_like(t) for t in tensors]
     ops = [P2POp(isend, t, None, group, _TAG, (rank + 1) % size) for t in tensors]
@@ -282,7 +283,7 @@ def context_parallel(
             loss = F.cross_entropy(model(tokens, positions).flatten(0, 1), targets.flatten())
             loss.backward()
 
-    Gradients of parameters are those of this process's positions: add them up over the group.
+    Each process has the gradients of parameters for its own positions: add them up over the group.
 
     Args:
         mesh: a one-dimensional DeviceMesh, or a group.

@@ -29,7 +29,9 @@ _MB = 1 << 20
 
 
 class GradBucket:
-    """Gradients that travel together, one after the other in ``buffer()``: what a communication hook gets."""
+    """Gradients that are communicated together, one after the other in ``buffer()``: the argument of a communication
+    hook.
+    """
 
     def __init__(self, index: int, last: bool, buffer: Tensor, parameters: list[Parameter]) -> None:
         self._index, self._last, self._buffer, self._parameters = index, last, buffer, parameters
@@ -70,7 +72,9 @@ class _Bucket:
         self.result: Future | None = None
 
     def launch(self, ddp: DistributedDataParallel, zeros: bool = False) -> None:
-        """Begin to average the gradients; what has none counts as zeros, and so do all at a process without inputs."""
+        """Begin to average the gradients. A missing gradient counts as zeros, and so do all at a process without
+        inputs.
+        """
         without = [zeros or p.grad is None for p in self.parameters]
         if self.sparse:
             self.result = _sparse_mean(ddp, self.parameters[0], without[0])
@@ -92,7 +96,7 @@ class _Bucket:
         self.result = future.then(lambda done: done.value()[0] if count == 1 else done.value()[0].div_(count))
 
     def finish(self, used: set[Parameter]) -> None:
-        """Wait, and write the averages back; what no process used keeps what it had."""
+        """Wait, and write the averages back. Parameters that no process used keep their gradients."""
         assert self.result is not None
         with no_grad():
             flat = self.result.wait()
@@ -187,7 +191,7 @@ class DistributedDataParallel(Module, Joinable):
         self._begun = False
         self._hook: tuple[Any, Callable] | None = None
         self._divide_by_active = False
-        self._used: set[Parameter] | None = None  # of a static graph, by any process
+        self._used: set[Parameter] | None = None  # used by any process, in a static graph
         if init_sync and not self._alone:
             self._compare()
             self._broadcast([t for name, t in _state(module) if name not in ignored])
@@ -231,7 +235,7 @@ class DistributedDataParallel(Module, Joinable):
                     )
 
     def _broadcast(self, tensors: list[Tensor], root: int = 0) -> None:
-        """Copy the tensors of process ``root`` of the group to the others, those of a dtype together."""
+        """Copy the tensors of process ``root`` of the group to the others, grouped by dtype."""
         with no_grad():
             for dtype in dict.fromkeys(t.dtype for t in tensors):
                 some = [t.detach() for t in tensors if t.dtype == dtype]
@@ -348,7 +352,7 @@ class DistributedDataParallel(Module, Joinable):
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
     ) -> Join:
-        """A context manager for processes with batches of different number: who has none left counts as zeros.
+        """A context manager for processes with different numbers of batches: a process without batches counts as zeros.
 
         Args:
             divide_by_initial_world_size: divide the sum of gradients by the number of processes, or else by that of
@@ -472,8 +476,7 @@ def _sparse_mean(ddp: DistributedDataParallel, p: Parameter, without: bool) -> F
 
 
 def _buckets(parameters: list[Parameter], sparse: set, cap: int) -> list[_Bucket]:
-    """Parameters in the order in which gradients come, about: from the last; those of a dtype together, sparse ones
-    alone."""
+    """Buckets of parameters in about the order in which gradients come: from the last, by dtype, sparse ones alone."""
     made: list[_Bucket] = []
     open_ones: dict[Any, tuple[_Bucket, int]] = {}
     for p in reversed(parameters):

@@ -1,4 +1,4 @@
-"""How much ``taeda.distributed`` checks: ``TORCH_DISTRIBUTED_DEBUG``, or what a program sets."""
+"""How much ``taeda.distributed`` checks: set by ``TORCH_DISTRIBUTED_DEBUG`` or by a program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _level: DebugLevel | None = None
 
 
 def get_debug_level() -> DebugLevel:
-    """The level that was set, else that of the environment.
+    """The level that was set, else the environment's.
 
     Raises:
         ValueError: the environment names another.
@@ -50,7 +50,7 @@ def set_debug_level(level: DebugLevel) -> None:
 
 
 def set_debug_level_from_env() -> None:
-    """Take that of the environment as it is now.
+    """Set the level to the environment's present one.
 
     Raises:
         ValueError: the environment names another.

@@ -96,7 +96,7 @@ class DeviceMesh:
         return get_rank()
 
     def get_coordinate(self) -> list[int] | None:
-        """Where this process is in the grid; None outside it."""
+        """This process's position in the grid; None outside it."""
         return None if self._coordinate is None else list(self._coordinate)
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
@@ -169,7 +169,7 @@ def current_mesh() -> DeviceMesh:
 def _group_along(mesh: Tensor, dim: int) -> Any:
     """The group of this process along ``dim``; every process makes all of them.
 
-    Its ranks are in the order of the mesh, which need not be that of the world.
+    Its ranks are in the order of the mesh, which may differ from the world's.
     """
     lines = mesh.transpose(dim, -1).reshape(-1, mesh.shape[dim]).tolist()
     made = [new_group(line, sort_ranks=False) for line in lines]

@@ -39,4 +39,4 @@ from .work import (
     Work,
 )  # fmt: skip
 
-_get_global_rank = get_global_rank  # its older name
+_get_global_rank = get_global_rank  # the older name

@@ -15,7 +15,7 @@ class DistError(RuntimeError):
 
 
 class DistBackendError(DistError):
-    """A collective failed, or does not agree with that of another rank."""
+    """A collective failed, or does not agree with another rank's."""
 
 
 class DistNetworkError(DistError):

@@ -1,4 +1,4 @@
-"""Groups of processes: how they are made, and the questions that programs ask of them."""
+"""Groups of processes: how they are made, and functions that describe them."""
 
 from __future__ import annotations
 
@@ -142,8 +142,8 @@ class _World:
         self.store: Store | None = None
         self.engine: Engine | None = None
         self.made = 0  # groups so far: equal on all processes, so it names them
-        self.local: dict[str, int] = {}  # those that only their members made, by their ranks
-        self.shrunk: list[Engine] = []  # of former default groups
+        self.local: dict[str, int] = {}  # groups that only their members made, by their ranks
+        self.shrunk: list[Engine] = []  # engines of former default groups
 
 
 _world = _World()
@@ -234,7 +234,7 @@ def get_default_backend_for_device(device: Any) -> str:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """The number of this process on its machine, from the launcher's ``LOCAL_RANK``, or from that of MPI or SLURM.
+    """The number of this process on its machine, from the launcher's ``LOCAL_RANK``, or from MPI's or SLURM's variable.
 
     Raises:
         RuntimeError: it is not set, and there is no ``fallback_rank``.
@@ -263,7 +263,7 @@ def _get_default_store() -> Store:
 
 
 def resolve(group: Any) -> ProcessGroup | None:
-    """The group that an argument ``group`` means; None where this process is not in it.
+    """The group that the argument ``group`` means; None if this process is not in it.
 
     Raises:
         ValueError: there is no group, or it is something else.
@@ -502,8 +502,7 @@ def new_group(
 
 
 def name_of_next(ranks: list[int], local: bool) -> str:
-    """The name of a new group, equal at all who call; where only its members do, they count the groups of these
-    ranks."""
+    """The name of a new group, equal at all callers. If only the members call, they count the groups of these ranks."""
     if not local:
         _world.made += 1
         return str(_world.made - 1)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-_MPI = {  # by what is asked: the names that launchers give it
+_MPI = {  # value -> the launchers' names for it
     "rank": ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"),
     "size": ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE"),
     "local_rank": ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK"),

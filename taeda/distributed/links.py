@@ -36,11 +36,11 @@ Key = tuple[str, str]  # the group's name, and which of its messages
 _HEAD = struct.Struct("<IQ")  # bytes of the header, bytes of the payload
 _TOKEN = 16
 _HELLO = struct.Struct(f"<{_TOKEN}sI16s64s")  # the token, the rank, the machine, the host's name
-_GREETING = 30.0  # seconds for who connects to say so
+_GREETING = 30.0  # seconds for a new connection to greet
 _LARGE = 1 << 16
 _MEMORY = 64  # collectives whose calls are remembered
-_TEXT = 1 << 12  # characters of what a process says that it does
-_EAGER = 0.05  # seconds for which who waits reads by itself
+_TEXT = 1 << 12  # characters of the description of a process's call
+_EAGER = 0.05  # seconds during which the waiting thread reads by itself
 _NAP = 0.005  # seconds that a connection's thread leaves reading to others, after one of them has read
 
 
@@ -52,8 +52,8 @@ class Header(NamedTuple):
 
     kind: str  # "data", "waiting" or "failed"
     group: str
-    message: str  # which of the group's
-    doing: str  # what its sender does
+    message: str  # the name of the message in the group
+    doing: str  # the sender's call
     site: str  # file and line of the call
 
     def encoded(self) -> bytes:
@@ -62,7 +62,7 @@ class Header(NamedTuple):
 
     @classmethod
     def decoded(cls, data: memoryview) -> Header:
-        """From what came.
+        """Read a header from received bytes.
 
         Raises:
             ValueError: that is none.
@@ -84,10 +84,10 @@ class Peer:
 
     def __init__(self, connection: socket.socket, machine: bytes, host: str) -> None:
         self.connection, self.machine, self.host = connection, machine, host
-        self.reading = threading.Lock()  # held by who reads a message, or waits for one
+        self.reading = threading.Lock()  # held by the thread that reads a message, or waits for one
         self.claims = 0  # how often somebody other than the connection's thread did
         self.needed = threading.Event()  # the connection's thread has to read
-        self._polls = select.poll(), select.poll()  # for who reads, and for the connection's thread
+        self._polls = select.poll(), select.poll()  # for the reading thread, and for the connection's thread
         for poll in self._polls:
             poll.register(connection, select.POLLIN)
 
@@ -96,7 +96,7 @@ class Peer:
         self._polls[1].poll()
 
     def has_come(self, seconds: float) -> bool:
-        """Whether something comes within ``seconds``; for who reads."""
+        """Whether data comes within ``seconds``; for the reading thread."""
         return bool(self._polls[0].poll(seconds * 1000))
 
     def send(self, head: bytes, payload: memoryview) -> None:
@@ -118,20 +118,20 @@ class Links:
         self._meet(store)
 
     def _empty(self) -> None:
-        """Nothing has come yet, and nobody is known."""
+        """Start without messages and without known processes."""
         self.machine = this_machine()
         self._changed = threading.Condition()
         self._arrived: dict[tuple[int, Key], deque[tuple[Header, memoryview]]] = defaultdict(deque)
         self._awaited: dict[Key, dict[int, tuple[str, str]]] = defaultdict(dict)  # what others wait for, do, where
         self._failed: dict[str, str] = {}  # groups of which a process has failed, and how
         self._begun: dict[str, dict[int, tuple[str, str]]] = defaultdict(dict)  # by group: the last collectives
-        self._gone: dict[int, str] = {}  # who sends nothing more, and why if not because it has ended
+        self._gone: dict[int, str] = {}  # processes that send no more, and why, unless they have ended
         self._peers: dict[int, Peer] = {}
         self._sending = {r: threading.Lock() for r in range(self.size)}
 
     def _meet(self, store: Store) -> None:
         """Connect to all ranks below this one, and take the connections of those above."""
-        token = secrets.token_bytes(_TOKEN)  # only who reads the store may connect
+        token = secrets.token_bytes(_TOKEN)  # only processes that read the store may connect
         host = socket.gethostname()
         with socket.create_server(("", 0), backlog=self.size + 16) as server:
             where = f"{own_address(store)} {server.getsockname()[1]} {token.hex()} {self.machine.hex()} {host}"
@@ -155,7 +155,7 @@ class Links:
             greeting = [thread for thread in greeting if thread.is_alive()]
             if len(self._peers) == self.size - 1:
                 return
-            # who greets may be the last one: nobody else would wake this thread
+            # the process that greets may be the last one, and then no other thread wakes this one
             server.settimeout(min(max(end - time.monotonic(), 0.001), 0.01 if greeting else 1))
             try:
                 connection, _ = server.accept()
@@ -164,7 +164,7 @@ class Links:
                     lacking = sorted(set(range(self.size)) - {self.rank} - set(self._peers))
                     raise DistNetworkError(f"ranks {lacking} did not connect within {self.timeout}") from None
                 continue
-            # a thread for each, so that a stranger who says nothing holds up nobody
+            # a thread for each, so that a stranger that sends nothing delays no other process
             greeting.append(threading.Thread(target=self._greet, args=(connection, token), daemon=True))
             greeting[-1].start()
 
@@ -191,7 +191,7 @@ class Links:
         return len({self.machine if rank == self.rank else self._peers[rank].machine for rank in ranks}) == 1
 
     def _read(self, rank: int, peer: Peer) -> None:
-        """Read what comes from ``rank`` while no other thread does. Two that wake for each message would cost time."""
+        """Read messages from ``rank`` while no other thread does. Waking two threads for each message costs time."""
         while rank not in self._gone:
             seen = -1
             while peer.claims != seen or peer.reading.locked():
@@ -310,7 +310,7 @@ class Links:
         payload = memoryview(payload)
         peer = self._peers[rank]
         if payload.nbytes > _LARGE:
-            peer.needed.set()  # if the other side sends as well, both wait until what they sent is read
+            peer.needed.set()  # if the other side sends as well, both wait until their messages are read
         try:
             with self._sending[rank]:
                 peer.send(_HEAD.pack(len(header), payload.nbytes) + header, payload)
@@ -324,7 +324,7 @@ class Links:
             raise self._lost(rank, doing) from None
 
     def _leave(self, rank: int, why: str) -> None:
-        """Have nothing more to do with a process."""
+        """Drop a process: it gets and sends no more messages."""
         with self._changed:
             self._gone.setdefault(rank, why)
             self._changed.notify_all()
@@ -342,7 +342,7 @@ class Links:
         """Send ``payload`` (bytes, or what lends its memory) to ``rank``.
 
         Args:
-            rank: to whom.
+            rank: the receiver.
             key: what the receiver waits for.
             doing: what this process is doing, in words that are equal where two agree.
             payload: the bytes.
@@ -405,7 +405,7 @@ class Links:
 
     def _look(self, ranks: list[int], key: Key, doing: str) -> tuple[int, Header, memoryview] | None:
         """The message that has come under ``key``, or None. Called with the lock."""
-        if key[1].isdigit():  # what came for this collective may have been sent before the mismatch was seen
+        if key[1].isdigit():  # messages for this collective may have been sent before the mismatch was seen
             self.check(key[0])
         for rank in ranks:
             queue = self._arrived.get((rank, key))
@@ -427,7 +427,7 @@ class Links:
             return any(self._arrived.get((rank, key)) for rank in ranks)
 
     def check(self, group: str) -> None:
-        """Raise what a process of ``group`` failed with, if one did."""
+        """Raise the error that a process of ``group`` failed with, if there is one."""
         if group in self._failed:
             raise DistBackendError(self._failed[group])
 
@@ -459,7 +459,7 @@ class Links:
 
 
 def _after_fork() -> None:
-    """Close what a forked child (a worker of a DataLoader) holds: with it, nobody would see its parent end."""
+    """Close the sockets that a forked child (a worker of a DataLoader) holds, so that others can see its parent end."""
     for links in list(_all_links):
         for peer in links._peers.values():
             peer.connection.close()
@@ -504,21 +504,21 @@ def _limit_reading(connection: socket.socket, timeout: timedelta) -> None:
 def _watch(connection: socket.socket, timeout: timedelta) -> None:
     """No delay for small messages; a machine that does not answer for 30 seconds is gone, and transfers have a limit.
 
-    A process that is stopped, or a machine on the way, may answer and take or give nothing: only the limit ends that.
-    Who waits for the beginning of a message asks for it without reading.
+    A process that is stopped, or a machine on the way, may answer and transfer nothing: only the time limit ends that.
+    A thread that waits for the beginning of a message polls for it without reading.
     """
     limit_transfer(connection, socket.SO_SNDTIMEO, timeout.total_seconds())
     _limit_reading(connection, timeout)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    # the last is in milliseconds; without it, nothing ends while what was sent is not acknowledged
+    # the last is in milliseconds; without it, nothing ends while sent data is not acknowledged
     for name, value in (("TCP_KEEPIDLE", 2), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000)):
         if hasattr(socket, name):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def own_address(store: Store) -> str:
-    """The address by which others reach this process: that of its end of the way to the store's host."""
+    """The address by which others reach this process: the local end of its connection to the store's host."""
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
     host, port = getattr(store, "host", None), getattr(store, "port", 0)

@@ -1,6 +1,6 @@
 """One process of a program that ``taeda.distributed.run --mpi`` starts: runs a command and says how it ended.
 
-What MPI's launchers say of a process that was killed does not always name its rank.
+MPI's launchers do not always name the rank of a process that was killed.
 """
 
 from __future__ import annotations

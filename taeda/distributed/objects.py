@@ -82,7 +82,7 @@ def gather_object(
 def broadcast_object_list(
     object_list: list, src: int | None = None, group: Any = None, device: Any = None, group_src: int | None = None
 ) -> None:
-    """Put the objects in the list of process ``src``, 0 by default, into those of the others."""
+    """Replace the objects in each process's list by those of process ``src``, 0 by default."""
     processes = _member("broadcast_object_list", group)
     if processes is None:
         return

@@ -142,7 +142,7 @@ def main(args: list[str] | None = None) -> None:
     plan = _plan(parser, parser.parse_args(args))
 
     def stop(number: int, _: Any) -> None:
-        raise SystemExit(128 + number)  # what ends the agent ends its processes
+        raise SystemExit(128 + number)  # the end of the agent ends its processes
 
     with signals_handled(stop, SIGNALS):
         code = Agent(plan, socket.gethostname()).run()

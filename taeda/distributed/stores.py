@@ -23,7 +23,7 @@ from .errors import DistNetworkError, DistStoreError, QueueEmptyError
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
 
 DEFAULT_TIMEOUT = timedelta(seconds=300)
-_LENGTH = struct.Struct("<I")  # of a value in a queue
+_LENGTH = struct.Struct("<I")  # length of a value in a queue
 
 
 def _bytes(value: str | bytes | int) -> bytes:
@@ -49,8 +49,9 @@ class Store:
         self._timeout = timeout
 
     def _do(self, what: str, key: str, *values: bytes) -> bytes | None:
-        """Carry out ``what`` at once: get, set, add, compare_set, append, pop, check, delete, count. None: no such
-        key."""
+        """Carry out ``what`` at once: get, set, add, compare_set, append, pop, check, delete, count. None if there is
+        no such key.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not say how it works")
 
     def _wait(self, keys: Sequence[str], timeout: timedelta) -> bool:
@@ -89,12 +90,13 @@ class Store:
         return int(self._do("add", key, _bytes(int(amount))) or b"0")
 
     def append(self, key: str, value: str | bytes) -> None:
-        """Put ``value`` behind what is at ``key``."""
+        """Append ``value`` to the value at ``key``."""
         self._do("append", key, _given("append", key, value)[1])
 
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
-        """Put ``desired_value`` at ``key`` if ``expected_value`` is there (or nothing is, and it is empty); gives what
-        is."""
+        """Put ``desired_value`` at ``key`` if ``expected_value`` is there, or if it is empty and ``key`` is not set.
+        Returns the value that is there afterwards.
+        """
         _, *values = _given("compare_set", key, expected_value, desired_value)
         return self._do("compare_set", key, *values) or b""
 
@@ -229,7 +231,7 @@ class PrefixStore(Store):
 
 
 class FileStore(Store):
-    """A store in a file that all processes see: a log of what was set, read on from where one was.
+    """A store in a file that all processes see: a log of all settings. Each process reads on from where it was.
 
     Args:
         file_name: the file; made where there is none, removed by the last process of ``world_size`` that lets go of it.
@@ -295,11 +297,11 @@ def _unpack_record(log: bytes, at: int) -> tuple[str, bytes | None, int]:
 # Between a TCPStore and its server: first a challenge, which who knows the secret of the run can answer; then requests
 # and answers: a count of fields, then each with its length. A length of -1 stands for None.
 
-_MAGIC = b"taeda\0\1\0"  # and the version of what follows
+_MAGIC = b"taeda\0\1\0"  # followed by the protocol's version
 _CHALLENGE = 16
 _GREETING = 30.0  # seconds for the answer
 _AT_ONCE = 1 << 20  # bytes
-_LATE = 30.0  # seconds that a server's answer may take beyond what it waits for
+_LATE = 30.0  # seconds that a server's answer may take beyond the time it waits
 _FIELDS, _FIELD = 4096, 1 << 28  # how many, and bytes of each
 
 
@@ -327,7 +329,7 @@ def limit_transfer(connection: socket.socket, way: int, seconds: float) -> None:
 
 
 def receive_exactly(connection: socket.socket, count: int, into: memoryview | None = None) -> memoryview:
-    """``count`` bytes from ``connection``, in new memory or ``into`` what is given.
+    """``count`` bytes from ``connection``, in new memory or in ``into``.
 
     Raises:
         ConnectionError: it was closed before.
@@ -397,7 +399,7 @@ class _Server:
                 return
 
     def _greets(self, connection: socket.socket) -> bool:
-        """Whether who connected knows the secret."""
+        """Whether the connecting process knows the secret."""
         challenge = secrets.token_bytes(_CHALLENGE)
         connection.settimeout(_GREETING)
         connection.sendall(_MAGIC + challenge)
@@ -505,7 +507,7 @@ class TCPStore(Store):
                 _send(self._connection, fields)
                 return _receive(self._connection)[0]
             except BlockingIOError:
-                self._connection.close()  # its answer could be taken for that to another question
+                self._connection.close()  # its answer could be taken for another question's
                 raise DistNetworkError(
                     f"TCPStore: the server at {self.host}:{self.port} has not answered for {seconds:.0f} seconds"
                 ) from None

@@ -25,7 +25,8 @@ def new_subgroups(
     group_size: int | None = None, group: Any = None, timeout: timedelta | None = None, backend: str | None = None,
     pg_options: Any = None, group_desc: str | None = None,
 ) -> tuple[Any, list]:  # fmt: skip
-    """Groups of ``group_size`` neighbours each among the processes of ``group``: that of this process, and all.
+    """Groups of ``group_size`` neighbours each among the processes of ``group``. Returns this process's group, and all
+    groups.
 
     Raises:
         ValueError: the world does not divide into such groups.
@@ -47,7 +48,7 @@ def new_subgroups_by_enumeration(
     ranks_per_subgroup_list: list[list[int]], timeout: timedelta | None = None, backend: str | None = None,
     pg_options: Any = None, group_desc: str | None = None,
 ) -> tuple[Any, list]:  # fmt: skip
-    """A group for each list of ranks: that of this process (None if there is none), and all.
+    """A group for each list of ranks. Returns this process's group (None if there is none), and all groups.
 
     Raises:
         ValueError: a rank is in two of them.
@@ -64,7 +65,7 @@ def _subgroups(lists: list[list[int]], timeout: timedelta | None, backend: str |
 
 
 def _part(parent: ProcessGroup, members: list[int], name: str, timeout: timedelta | None) -> ProcessGroup:
-    """The group of the ranks ``members`` of ``parent``; each of them, and nobody else, calls this."""
+    """The group of the ranks ``members`` of ``parent``. Exactly these processes call this."""
     engine = parent.engine.split(name, members, parent.timeout if timeout is None else timeout)
     ranks = [parent.ranks[rank] for rank in members]
     made = ProcessGroup(ranks, engine, parent._backend, parent.kinds, parent.bound_device_id)

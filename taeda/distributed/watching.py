@@ -1,4 +1,4 @@
-"""Watchers, which are told of each collective and of each op on DTensors."""
+"""Watchers of each collective and of each op on DTensors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _here = threading.local()
 
 @contextmanager
 def functional() -> Iterator[None]:
-    """Within it, collectives are those of functions that give new tensors, or of DTensors."""
+    """Within the block, collectives come from functions that return new tensors, or from DTensors."""
     before, _here.functional = is_functional(), True
     try:
         yield

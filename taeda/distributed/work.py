@@ -1,4 +1,4 @@
-"""Work: what an asynchronous collective gives to wait on."""
+"""Work: the handle that an asynchronous collective returns to wait on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..futures import Future
 class Work:
     """A collective under way."""
 
-    source = -1  # the rank in the group of who sent a message, once it is here
+    source = -1  # the rank in the group of a message's sender, once it has come
 
     def __init__(self, future: Future) -> None:
         self._future = future
@@ -46,7 +46,7 @@ class Work:
         return self._future.result()
 
     def get_future(self) -> Future:
-        """Its result, as a Future."""
+        """The result, as a Future."""
         return self._future
 
     def when_done(self, call: Callable[[], object]) -> None:

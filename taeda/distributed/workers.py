@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 _STREAMS = (("stdout", 1), ("stderr", 2))
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # that end a launcher and its processes
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # they end a launcher and its processes
 MEMBER_FILE = "TAEDA_MPI_FAILED"  # the variable with the file where a process of mpiexec says with which code it failed
 _GRACE = 10.0  # seconds between asking a process to end and ending it
 
@@ -76,7 +76,7 @@ class Logs:
         self._made: Path | None = None
 
     def folder(self, attempt: int, local: int) -> Path:
-        """The folder of a process, which is made."""
+        """The folder of a process; it is created if needed."""
         if self._made is None:
             base = Path(self._given) if self._given else Path(tempfile.mkdtemp(prefix="taeda_run_"))
             base.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class Logs:
 
 @contextlib.contextmanager
 def signals_handled(handler: Any, numbers: Iterable[int]) -> Iterator[None]:
-    """Call ``handler`` for signals that come meanwhile. Threads other than the main one get none."""
+    """Call ``handler`` for signals within the block. Threads other than the main one get none."""
     before = {}
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.signal(number, handler) for number in numbers}
@@ -149,7 +149,8 @@ class Workers:
         self._words = tempfile.TemporaryDirectory(prefix="taeda_words_")
 
     def start(self, command: Sequence[str], environments: Sequence[dict[str, str]]) -> None:
-        """Start a process for each environment. Whoever catches an error, or a signal's, has to :meth:`stop`.
+        """Start a process for each environment. After an error or a signal's exception, the caller must call
+        :meth:`stop`.
 
         Raises:
             SystemExit: there is no such command.
@@ -158,7 +159,7 @@ class Workers:
             given, copied = self._logs.open(self._attempt, local)
             environment = {**environment, "TORCHELASTIC_ERROR_FILE": str(self._word(local))}
             environment[MEMBER_FILE] = str(self._word(local, "member"))
-            with _signals_wait():  # one that came while the process is made would leave it to itself
+            with _signals_wait():  # a signal while a process is made would leave it without a parent
                 try:
                     self.processes.append(subprocess.Popen(command, env={**os.environ, **environment}, **given))
                 except OSError as error:
@@ -176,7 +177,7 @@ class Workers:
         return Path(self._words.name) / f"{local}.{kind}"
 
     def _code(self, local: int) -> int | None:
-        """The code of a process, or of one that it has started and that has failed; None while it runs."""
+        """The exit code of a process, or of one that it started and that has failed; None while it runs."""
         code = self.processes[local].poll()
         try:
             return int(self._word(local, "member").read_text()) if code is None else code

@@ -40,7 +40,7 @@ _OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "
 
 
 class Scope:
-    """A graph that is being recorded: that of the program, or that of a function given to ``cond`` and its like."""
+    """A graph that is being recorded: the program's, or that of a function given to ``cond`` and similar functions."""
 
     def __init__(self, parent: Scope | None = None) -> None:
         self.parent = parent
@@ -87,7 +87,7 @@ class Capture(Numbers):
         self.grad_mode = _core.is_grad_enabled()
         self.lift: Callable[[Tensor], Traced] = lambda x: self.traced(self.root.placeholder("c_0"), [x], x.device)
         self._names = 0
-        self.expressions: dict[tuple, Expr] = {}  # of sizes, by their values at the samples
+        self.expressions: dict[tuple, Expr] = {}  # expressions of sizes, by their values at the samples
 
     # ---- making tensors ----
 
@@ -115,7 +115,7 @@ class Capture(Numbers):
         """A tensor of the program with these forms, the value of ``node``."""
         metas = list(metas) * (len(self.samples) if len(metas) == 1 else 1)
         made = Tensor._make_subclass(Traced, metas[0])
-        # that of a step may: a body that asks saves what the derivative needs, and programs can be trained
+        # a step may require grad: a body that asks saves the tensors for the derivative, and programs can be trained
         made.wants_grad = _core.is_grad_enabled() and (metas[0].is_floating_point() or metas[0].is_complex())
         made.metas, made.capture, made._device = metas, self, device
         self._measure(made)
@@ -159,7 +159,7 @@ class Capture(Numbers):
         node.meta["val"]._sizes = made._sizes
         return made
 
-    # ---- what the core calls ----
+    # ---- callbacks of the core ----
 
     def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Called for every op and composite."""
@@ -370,7 +370,7 @@ class Capture(Numbers):
         if self.unknown(expr):
             return self._condition(expr, values, source)
         if len(expr.args) == 2 and repr(expr.args[0]) == repr(expr.args[1]):
-            return outcome  # of a size with itself
+            return outcome  # a size equals itself
         known = all(exact(a) for a in source[1:])
         for i, value in enumerate(values):
             if value != outcome:

@@ -11,7 +11,7 @@ from taeda.nn import Module
 
 
 class GuardError(RuntimeError, AssertionError):
-    """The arguments of an exported program are not what it was made for."""
+    """The arguments do not meet the conditions that an exported program was made for."""
 
 
 @dataclass

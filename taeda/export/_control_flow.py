@@ -1,7 +1,7 @@
 """``cond``, ``while_loop``, ``map``, ``scan`` and ``associative_scan`` as steps of a program, with graphs of their
 functions.
 
-The functions below are the steps. Their graphs take and give flat tuples; what they use from outside comes last.
+The functions below are the steps. Their graphs take and return flat tuples; values from outside come last.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ STEPS = {f.__name__: f for f in (cond, while_loop, map, scan, associative_scan)}
 
 def _record_cond(capture: Any, pred: Any, true_fn: Callable, false_fn: Callable, operands: Sequence) -> Any:
     if not isinstance(pred, Tensor):
-        return NotImplemented  # it is known
+        return NotImplemented  # the condition is known
     if pred.numel() != 1:
         raise RuntimeError(f"cond: expected the condition to be a tensor of one element, got {tuple(pred.shape)}")
     leaves, spec = pytree.tree_flatten(tuple(operands))

@@ -106,11 +106,11 @@ class _Lowering(Capture):
         super().__init__(samples, unknowns, {name: (r.lower, r.upper) for name, r in ranges.items()})
         self.rules, self.ranges, self.targets = rules, ranges, targets
         self.memories: dict[int, _Memory] = {}  # by the address of meta memory
-        self.versions: dict[int, int] = {}  # of memory, by address
-        self.active: list[Any] = []  # what is being replaced
+        self.versions: dict[int, int] = {}  # versions of memory, by address
+        self.active: list[Any] = []  # calls that are being replaced
         self.views: dict[
             int, tuple[int, Callable[[Traced], Any]]
-        ] = {}  # of tensors: version, and how they are made anew
+        ] = {}  # for tensors: version, and how they are made anew
 
     def in_body(self) -> bool:
         return bool(self.active)
@@ -255,7 +255,7 @@ class _Lowering(Capture):
         """The result of the rule, if it leads to public ops; else NotImplemented, and nothing was recorded.
 
         Raises:
-            Exception: what a rule of the caller's own raises.
+            Exception: raised by a rule of the caller's.
             RuntimeError: such a rule gives tensors of other sizes or dtypes than the op.
         """
         own = rule is not _rules().get(function)
@@ -296,7 +296,7 @@ class _Lowering(Capture):
         return self._lifted(x) if isinstance(x, Tensor) and not isinstance(x, Traced) and not x.is_meta else x
 
     def _wanted(self, function: Any, args: tuple, kwargs: dict) -> list:
-        """The forms of what ``function`` gives, at each sample."""
+        """The forms of the results of ``function``, at each sample."""
         with self.aside():
             given = map_aggregate((args, kwargs), self._lifted)
             made = [self._run(function, function, given, i) for i in range(len(self.samples))]
@@ -332,7 +332,7 @@ class _Lowering(Capture):
         _, self.scope.sizes, self.scope.nodes, guards, self.views, self.progress, versions = mark
         del self.guards[guards:]
         for memory in self.memories.values():
-            memory.version = 0  # of one that is new
+            memory.version = 0  # the version of new memory
         for memory, version in versions:
             memory.version = version
 
@@ -365,7 +365,9 @@ class _Lowering(Capture):
         return self._write_to(target, value)
 
     def _write_by_body(self, target: Traced, function: Any, args: tuple, kwargs: dict) -> Any:
-        """A write that no op says without writing: those of its body, or the call itself on a copy."""
+        """A write for which no op has a form without writing: use the writes of its body, or call the op itself on a
+        copy.
+        """
         if isinstance(function, Composite):
             made = self._lowered(function, functools.partial(_body, function), args, kwargs)
             if made is not NotImplemented:
@@ -400,7 +402,7 @@ class _Lowering(Capture):
         return self._write_to(*made)
 
     def _basic_view(self, target: Traced, index: Any) -> Any:
-        """The view that a basic index gives; None where it gives none."""
+        """The view that a basic index gives; None if the index gives none."""
         items = index if isinstance(index, tuple) else (index,)
         if any(isinstance(i, (Tensor, list)) for i in items):
             return None

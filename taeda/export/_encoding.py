@@ -81,7 +81,7 @@ def register_dataclass(
 
 
 def bad(what: str) -> ValueError:
-    """The error for a file that says what it may not."""
+    """The error for a file with forbidden content."""
     return ValueError(f"export.load: {what}")
 
 
@@ -110,7 +110,7 @@ def items(x: Any, count: int | None = None) -> list:
 
 
 def fields(x: Any, *names: str) -> list:
-    """The values of these keys of an object, which has no others; None for one that is missing."""
+    """The values of these keys of an object, which has no others; None for a missing key."""
     if not isinstance(x, dict) or not set(x) <= set(names):
         raise bad(f"expected an object of {', '.join(names)}, got {x!r:.80}")
     return [x.get(name) for name in names]
@@ -339,7 +339,7 @@ def decode_ranges(x: Any) -> dict[str, ValueRanges]:
 
 
 def encode_value(x: Any) -> Any:
-    """The form of a node's value as JSON; None where it is not a tensor, a size or a tuple of tensors."""
+    """The form of a node's value as JSON; None unless it is a tensor, a size or a tuple of tensors."""
     if isinstance(x, SymInt):
         return {"size": encode_expr(x), "hint": int(x.samples[0])}
     if isinstance(x, (SymBool, SymFloat)):

@@ -84,10 +84,10 @@ def name_of(function: Any) -> str:
 
 
 def function_of(name: Any) -> Any:
-    """The function of a name in a file; None where there is none.
+    """The function of a name in a file; None if there is none.
 
     Raises:
-        ValueError: it is an op of the user's own that is not there.
+        ValueError: it is a user's own op that is not defined.
     """
     if not isinstance(name, str):
         return None

@@ -50,7 +50,7 @@ _WRITTEN: dict[str, Callable] = {
 
 
 class _OfTensors:
-    """Stands for the module of scalar functions in an expression: its functions are those of tensors."""
+    """Replaces the module of scalar functions in an expression by functions of tensors."""
 
     Complex = ()  # complex operands do not come here
 
@@ -113,7 +113,7 @@ def of_expression(op: Op, *args: Any, **kwargs: Any) -> Any:
 
 
 def _computing(tensors: Sequence[Tensor], result: Tensor) -> Any:
-    """The dtype that an expression of ``tensors`` is computed in; None where that is not known."""
+    """The dtype in which an expression of ``tensors`` is computed; None if it is not known."""
     dtype = tensors[0].dtype
     if any(x.dtype is not dtype for x in tensors) or dtype.is_complex:
         return None
@@ -123,7 +123,7 @@ def _computing(tensors: Sequence[Tensor], result: Tensor) -> Any:
 
 
 def _of_tensors(function: Any, scalars: _OfTensors) -> Any:
-    """``function``, and what it calls of its module, with functions of tensors in the place of those of scalars."""
+    """``function`` and the functions of its module that it calls, with functions of tensors instead of scalars."""
     scope = {**function.__globals__, "s": scalars}
     names = set(function.__code__.co_names)
     while names:

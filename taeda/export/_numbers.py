@@ -142,7 +142,7 @@ class Numbers:
         self.create(assert_scalar, (node, text), {})
 
     def _assert_assumed(self) -> None:
-        """Check what the program implies, once all that it is about is there."""
+        """Check the facts that the program implies, once all their symbols are there."""
         symbols = {s for s in self.samples[0] if s not in self.unknowns.symbols} | set(self.found)
         for text, fact in self.unknowns.assumed.items():
             if fact.symbols() <= symbols and text not in self.knowledge.texts:
@@ -166,7 +166,7 @@ class Numbers:
         return found
 
     def _name_size(self, made: list, name: str) -> None:
-        """The size that is the unknown number ``name`` by definition is said to be so."""
+        """Record which size equals the unknown number ``name`` by definition."""
         values = [self.unknowns.value(name, s) for s in self.samples]
         for x in made:
             for d, n in enumerate(x._sizes if isinstance(x, Traced) else ()):

@@ -1,7 +1,7 @@
 """Programs that ``torch.export.save`` of PyTorch 2.13 wrote (``.pt2``): JSON and raw weights. Its pickles are not read.
 
 A step names an op of PyTorch's native library, ``torch.ops.aten.add.Tensor``, with its arguments in the order of that
-library. ``_pt2_calls.py`` knows what it is here.
+library. ``_pt2_calls.py`` translates it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _TREES = {"Mul": "mul", "Add": "add", "FloorDiv": "floordiv", "Mod": "mod", "Pyt
 
 
 def _parsed(text: Any) -> Any:
-    """The expression of a size, written as sympy shows its trees; None where it is of another form."""
+    """The expression of a size, written as sympy shows its trees; None if it has another form."""
     if not isinstance(text, str) or len(text) > 10_000:
         raise bad("an expression is no text, or too long")
     try:

@@ -18,12 +18,12 @@ from ._encoding import bad
 
 #: Arguments that say where a result is, which is always the CPU.
 _PLACES = ("device", "pin_memory", "layout", "non_blocking")
-#: Steps that only check what is always so here.
+#: Steps that check conditions which always hold here.
 _CHECKS = ("_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size")
 
 
 def step_of(graph: Graph, target: str, args: list, kwargs: dict, name: str) -> Node | None:
-    """The step for a target; None where nothing is to be done."""
+    """The step for a target; None if no step is needed."""
     if target.startswith("torch.ops.higher_order."):
         return _higher_order(graph, target.rpartition(".")[2], args, name)
     if target.startswith(("_operator.", "math.")):

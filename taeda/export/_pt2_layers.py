@@ -117,7 +117,7 @@ class Layers:
             )
 
     def _sized(self, name: str, target: str, like: Tensor, given: list, rank: int) -> None:
-        """A tensor that is made of numbers."""
+        """Write a step that makes a tensor from numbers."""
         ones = [{"as_int": 1}] * rank
         self.tensors[name] = {**self._meta(like), "sizes": ones, "strides": ones}
         self._raw(f"torch.ops.aten.{target}", [(k, self._argument(v)) for k, v in given], name)

@@ -52,7 +52,7 @@ def _matched(function: Any, given: dict[str, Any]) -> Call | None:
                     continue
                 if p.type.name != "Optional":
                     break
-                left[key] = None  # such as no bias, which the native op must be given
+                left[key] = None  # an argument that the native op requires, such as a bias of None
             value = left.pop(key)
             if isinstance(value, (tuple, list)) and len(value) == 1 and isinstance(value[0], (tuple, list)):
                 value = value[0]
@@ -275,7 +275,7 @@ def _empty(node: Node, g: dict) -> Any:
 
 
 def _adaptive(node: Node, g: dict) -> Any:
-    """ATen's adaptive pools have sizes as numbers, and those of maxima two results, asked for or not."""
+    """ATen's adaptive pools take sizes as numbers, and those of maxima always return two results."""
     values = node.meta["val"]
     name = node.target.__name__
     size = list((values[0] if isinstance(values, (tuple, list)) else values).shape[-int(name[-2]) :])

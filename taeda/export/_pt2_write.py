@@ -46,7 +46,7 @@ _CONTROL = {
     _control_flow.cond: "cond", _control_flow.while_loop: "while_loop", _control_flow.map: "map_impl",
     _control_flow.scan: "scan",
 }  # fmt: skip
-#: Ops that stay as they are, because what they are decomposed into is no op of ATen.
+#: Ops that stay as they are, because their decompositions are no ATen ops.
 _KEPT = frozenset("lstm gru rnn_tanh rnn_relu square einsum".split())
 _OPERATORS = {
     getattr(operator, n): f"_operator.{n}"
@@ -67,7 +67,7 @@ def records_of(ep: ExportedProgram) -> dict[str, bytes]:
 
 
 def _rename_written(ep: ExportedProgram) -> None:
-    """Arguments that are written to, in names that PyTorch's reader finds again: it renames those of builtins."""
+    """Give arguments that are written to names that PyTorch's reader finds again: it renames those of builtins."""
     written = {str(s.target) for s in ep.graph_signature.output_specs if s.kind == OutputKind.USER_INPUT_MUTATION}
     taken = {n.name for n in ep.graph.nodes}
     for node in ep.graph.nodes:
@@ -297,7 +297,7 @@ class _Writer(Layers):
             self._detach()
 
     def _detach(self) -> None:
-        """The results of a step that is not recorded for differentiation are detached from what they come of."""
+        """Detach the results of a step that is not recorded for differentiation."""
         made = self.nodes[-1]
         results = [
             t for o in made["outputs"] for t in (o.get("as_tensors") or [o["as_tensor"]] if _of_tensors(o) else [])
@@ -484,7 +484,7 @@ def _found(name: str) -> bool:
 
 
 def _strides(x: Tensor) -> list:
-    """Strides in terms of the sizes, where they are those of a dense tensor."""
+    """Strides in terms of the sizes, if they are a dense tensor's."""
     hints, shown = [int(n) for n in x.stride()], list(x.shape)
     if not any(isinstance(n, _Symbolic) for n in shown):
         return hints

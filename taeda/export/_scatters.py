@@ -1,4 +1,4 @@
-"""Writes to views without writes: what the tensor that is viewed is afterwards, for each op that gives a view."""
+"""Writes to views without writes: the new value of the viewed tensor, for each op that gives a view."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ _Call = Callable[[Any, tuple, dict], Any]
 
 
 def scattered(call: _Call, function: Any, args: tuple, kwargs: dict, part: int, source: Any, value: Any) -> Any:
-    """``source`` with ``value`` in the place of the view ``function(*args, **kwargs)`` of it; None where no op does
-    that.
+    """``source`` with ``value`` in the place of its view ``function(*args, **kwargs)``; None if no op does that.
 
     Args:
         call: calls a function: ``call(function, args, kwargs)``.
@@ -127,9 +126,9 @@ def _chosen(call: _Call, target: Any, mask: Any, rest: int, value: Any) -> Any:
 
 
 def put(call: _Call, target: Any, index: Any, value: Any) -> tuple[Any, Any] | None:
-    """``target[index] = value`` with tensors in the index: a view of ``target``, and what it is afterwards.
+    """``target[index] = value`` with tensors in the index. Returns a view of ``target``, and its value afterwards.
 
-    None where ``index_put`` has no such form.
+    Returns None if ``index_put`` has no such form.
     """
     items = list(index) if isinstance(index, tuple) else [index]
     items = [as_tensor(i) if isinstance(i, list) else i for i in items]

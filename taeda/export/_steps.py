@@ -26,7 +26,7 @@ def item(x: Tensor) -> Any:
 
 
 def leaf(tree: Any, index: int) -> Any:
-    """One of the tensors in what a module gives."""
+    """One of the tensors in the result of a module."""
     return pytree.tree_leaves(tree)[index]
 
 

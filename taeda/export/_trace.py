@@ -1,4 +1,4 @@
-"""``export``: a model is run on its example arguments, without values, and what it does becomes a graph."""
+"""``export``: a model runs on its example arguments, without values, and its calls become a graph."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def export(
     """The program that ``mod(*args, **kwargs)`` runs, as a graph of ops, with its parameters and buffers.
 
     The model runs without values, so it costs no memory. Its Python code is followed once: loops are unrolled, and
-    conditions on sizes are kept as constraints. What depends on values of tensors must be written with ``cond`` and its
-    like.
+    conditions on sizes are kept as constraints. Code that depends on values of tensors must use ``cond`` and similar
+    functions.
 
     Args:
         mod: the model.
@@ -205,7 +205,7 @@ class _Attempt:
         self.last_state: Node | None = None
         self.out_spec: Any = None
         self.outputs: list[Any] = []
-        self.calls: dict[str, ModuleCallSignature] = {}  # of modules whose signature is kept, by path
+        self.calls: dict[str, ModuleCallSignature] = {}  # modules whose signature is kept, by path
         try:
             self._record()
         except Exception:
@@ -397,11 +397,11 @@ class _Exporter:
     # ---- sizes ----
 
     def current_sizes(self) -> list[list[Any]]:
-        """The expressions of the inputs' sizes, with what has been found out about the symbols."""
+        """The expressions of the inputs' sizes, with the facts about symbols that are known so far."""
         return [[None if e is None else self.expr(e) for e in sizes] for sizes in self.sizes]
 
     def expr(self, expr: Expr) -> Any:
-        """``expr`` with symbols that are fixed replaced: None where it is a number then."""
+        """``expr`` with fixed symbols replaced; None if it is then a number."""
         replaced = _replace(expr, self.fixed)
         return replaced if isinstance(replaced, Expr) else None
 
@@ -478,7 +478,7 @@ class _Exporter:
     def _range_of(self, expr: Expr, outcome: bool) -> tuple[str, int, float] | None:
         return range_of(expr, outcome, {r.name: (r.low, r.high) for r in self.roots.values()})
 
-    # ---- what a conflict means ----
+    # ---- resolving conflicts ----
 
     def _resolve(self, conflict: Conflict) -> None:
         """Take it that some sizes are tied to each other or fixed, if they may be.
@@ -515,7 +515,8 @@ class _Exporter:
         return about not in (name, str(fixed), f"_{name}")
 
     def _resolve_unknown(self, conflict: Conflict, suspects: list[str]) -> bool:
-        """Take what a step that fails implies for a number that only a run finds; False where that is not the reason.
+        """Take over the fact that a failing step implies for a number that only a run finds. Returns False if that is
+        not the reason.
 
         Raises:
             GuardOnDataDependentSymNode: Python code needs the number.

@@ -1,4 +1,4 @@
-"""Ops the size of whose result depends on values: what they give where that size is an unknown number."""
+"""Ops whose result's size depends on values: their results where that size is an unknown number."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _histogram(
     n: None, input: Tensor, bins: Any = 100, range: Any = None, weight: Any = None, density: bool = False,
     out: Any = None
 ) -> Any:  # fmt: skip
-    """Its sizes are known, though its edges are found from values."""
+    """The result's sizes are known, though its edges are found from values."""
     count = bins.numel() - 1 if isinstance(bins, Tensor) else bins
     if out is not None or not isinstance(count, int):
         return NotImplemented
@@ -136,8 +136,8 @@ def has_mask(function: Any, args: tuple) -> bool:
 
 
 def rule_for(function: Any, args: tuple, kwargs: dict) -> tuple[Callable, Any, Any, Any] | None:
-    """A function of the unknown size and the arguments at a sample, the range of the size (None where it is
-    known), and the mask whose true elements it counts, if there is one; None where the call is none of these.
+    """A function of the unknown size and the arguments at a sample, the range of the size (None if it is known), and
+    the mask whose true elements it counts, if there is one. None if the call is none of these.
     """
     if has_mask(function, args):
         masks = [m for m in (args[1] if isinstance(args[1], tuple) else (args[1],)) if _is_mask(m)]
@@ -198,7 +198,7 @@ def _bound(function: Any, args: tuple, kwargs: dict) -> dict[str, Any]:
     return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
 
 
-# ---- what a step that fails implies ----------------------------------------------------------------------------------
+# ---- facts that a failing step implies -------------------------------------------------------------------------------
 
 
 def numbers(given: Any, names: list[str]) -> list[str]:
@@ -233,7 +233,7 @@ def implied(function: Any, given: Any, names: list[str]) -> Iterator[Expr]:
             yield Expr("eq", total.expr, whole.expr if isinstance(whole, SymInt) else whole)
         return
     for size in dict.fromkeys(s for s in sizes if isinstance(s, Expr)):
-        if derived & size.symbols():  # of a slice, whose end alone can be said
+        if derived & size.symbols():  # a slice: only its end is known
             yield from (
                 Expr("eq", Expr(n), other) for n in reversed(names) for other in dict.fromkeys(sizes) if other != size
             )

@@ -1,5 +1,6 @@
-"""Numbers that only a run finds (``item``, ``nonzero``): symbols ``u0``, ``u1``, what is known of them, and values to
-record a program at."""
+"""Numbers that only a run finds (``item``, ``nonzero``): symbols ``u0``, ``u1``, known facts about them, and values to
+record a program at.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +162,7 @@ class Unknowns:
         return [base, *changed, *last]
 
     def _found(self, sample: dict, wanted: dict, taken: set, never: Mapping[str, Any] | None = None) -> dict | None:
-        """``sample`` with values of the symbols for which the facts hold; those of ``wanted`` where that can be."""
+        """``sample`` with values of the symbols for which the facts hold, as in ``wanted`` where possible."""
         names = self.free()
         budget = itertools.count()
         conditions = self._conditions()
@@ -240,8 +241,9 @@ def _narrowed(head: str, factor: int, constant: int, low: float, high: float) ->
 
 
 def difference(expr: Expr) -> tuple[dict[str, int], int] | None:
-    """The left side of a comparison less the right one, as whole factors of symbols and a number; None where it has no
-    such form."""
+    """The left side of a comparison less the right one, as whole factors of symbols and a number; None if it has no
+    such form.
+    """
     if expr.head not in _OPPOSITE:
         return None
     sides = []
@@ -282,7 +284,7 @@ class Knowledge:
                 self.bounds[name] = _narrowed("ge", factor, constant, low, high)
 
     def knows(self, expr: Expr) -> bool | None:
-        """Whether ``expr`` holds; None where that is not known."""
+        """Whether ``expr`` holds; None if that is not known."""
         if repr(expr) in self.texts:
             return True
         if expr.head == "not":

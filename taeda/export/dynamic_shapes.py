@@ -1,4 +1,4 @@
-"""Which sizes of a program's inputs may change: ``Dim``, and how ``dynamic_shapes`` is read."""
+"""``Dim`` and ``dynamic_shapes``, which say which sizes of a program's inputs may change."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ class AdditionalInputs:
 
 
 def _varying(column: tuple) -> Any:
-    """Which sizes of an argument differ between examples."""
+    """The sizes of an argument that differ between examples."""
     if not isinstance(column[0], Tensor):
         if any(type(x) is not type(column[0]) or x != column[0] for x in column):
             if not all(type(x) is int for x in column):

@@ -177,7 +177,7 @@ class ExportedProgram:
 
     @property
     def constraints(self) -> list[str]:
-        """Sentences that say what the sizes of arguments must be."""
+        """Sentences that state the conditions on sizes of arguments."""
         return self._checks.constraints()
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
@@ -232,7 +232,7 @@ class ExportedProgram:
     def run_decompositions(
         self, decomp_table: Any = None, decompose_custom_triton_ops: bool = False
     ) -> ExportedProgram:
-        """The same program in fewer ops and without writes: what is written to a buffer or an argument is an output.
+        """The same program in fewer ops and without writes: new values of buffers and arguments become outputs.
 
         Args:
             decomp_table: from ops to functions that replace them. By default every op that is not canonical is
@@ -244,7 +244,7 @@ class ExportedProgram:
     def module(self, check_guards: bool = True) -> Any:
         """A module that runs the program, with the same parameters and buffers: it can be trained, and changes buffers.
 
-        Its call raises a RuntimeError for arguments of other sizes than the program is for.
+        A call raises a RuntimeError for arguments of sizes that the program was not made for.
 
         Args:
             check_guards: check the arguments.
@@ -288,7 +288,7 @@ class ExportedProgram:
         return made
 
     def _return(self, graph: Graph, values: dict[Node, Any], by_target: dict[str, Node]) -> None:
-        """Write back what is written back, and return the rest."""
+        """Write new values back to buffers and arguments, and return the rest."""
         results = []
         output = self.graph.output_node()
         for value, spec in zip(output.args[0], self.graph_signature.output_specs, strict=True):

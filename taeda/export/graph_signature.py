@@ -42,7 +42,7 @@ class SymBoolArgument:
 
 @dataclass
 class ConstantArgument:
-    """A value that is part of the program. ``name`` is that of the placeholder, or empty."""
+    """A value that is part of the program. ``name`` is the placeholder's name, or empty."""
 
     name: str
     value: Any
@@ -77,7 +77,7 @@ class OutputKind(Enum):
 
 @dataclass
 class InputSpec:
-    """An input. ``target`` is the path of a parameter, buffer or constant; ``persistent`` is said of buffers."""
+    """An input. ``target`` is the path of a parameter, buffer or constant; only buffers have ``persistent``."""
 
     kind: InputKind
     arg: Any
@@ -109,7 +109,7 @@ class ExportGraphSignature:
 
     Args:
         input_specs: parameters, buffers, constants and arguments.
-        output_specs: results, and what is written back to buffers and arguments.
+        output_specs: results, and values that are written back to buffers and arguments.
 
     Examples:
         >>> program = taeda.export.export(nn.Linear(3, 2), (taeda.randn(4, 3),))

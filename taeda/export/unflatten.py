@@ -35,7 +35,7 @@ class _Preserved(GraphModule):
     """A module that is called as the model calls it."""
 
     signature: ModuleCallSignature
-    names: tuple[list[str], list[str]]  # of what the graph takes and gives
+    names: tuple[list[str], list[str]]  # inputs and outputs of the graph
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         taken, made = self.signature, self.names
@@ -47,7 +47,7 @@ class _Preserved(GraphModule):
 
 
 class UnflattenedModule(Module):
-    """A program as modules: ``unflattened.encoder.layer1`` is what that module of the model does when it is called.
+    """A program as modules: ``unflattened.encoder.layer1`` does what that module of the model does in a call.
 
     A module that is called again has a second graph, ``layer1@1``, with the same parameters.
     """
@@ -149,7 +149,7 @@ class UnflattenedModule(Module):
         return signature if whole and inputs | outputs <= set(self._named) else None
 
     def _child(self, node: Node, path: str) -> str | None:
-        """The path of the module inside of the one at ``path`` that a step is in; None where it is its own."""
+        """The path of the module inside the one at ``path`` that a step belongs to; None if the step is its own."""
         stack = self._stacks[node]
         deeper = [p for p in stack if p and p != path and _under(p, path)]
         return min(deeper, key=len) if deeper else None

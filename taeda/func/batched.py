@@ -227,7 +227,7 @@ class VmapMode:
     def wrap(self, physical: Tensor, cls: type = Batched) -> Batched:
         """A batched tensor over ``physical``, whose first dimension is this batch."""
         physical = resolve_all(plain(physical))
-        # what has the sizes of an example only stands for it, and has no values
+        # a tensor with the sizes of an example, which stands for it and has no values
         example = _core.strided_view(physical, physical.shape[1:], physical.stride()[1:])
         t = Tensor._make_subclass(cls, example)
         t.physical = physical
@@ -253,7 +253,7 @@ class VmapMode:
         """``x``, repeated where its gradients are to be one for each example."""
         if not isinstance(x, Tensor) or is_batched(x, self) or not x.requires_grad or not _leads(x, self.shared):
             return x
-        key = id(x), _core.is_grad_enabled(), _core.is_recorded()  # what no_grad repeats has no graph
+        key = id(x), _core.is_grad_enabled(), _core.is_recorded()  # under no_grad the repeated tensor has no graph
         if key not in self.repeated:
             self.repeated[key] = x, self.wrap(self.below(lambda: x.expand(self.size, *x.shape)))
         return self.repeated[key][1]
@@ -269,12 +269,12 @@ class VmapMode:
         return [x] * self.size
 
     def end(self) -> None:
-        """What is left of this mode's tensors after it ended has no meaning: let it not look like one."""
+        """Make the tensors that are left of this mode unusable: they have no meaning after it ended."""
         self.repeated.clear()
         for t in list(self.made):
             _core.set_data(t, _core.empty((0,), t.dtype))
 
-    # ---- what the core calls
+    # ---- callbacks of the core
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
         return self.run(self, op, args, kwargs)
 
@@ -299,7 +299,7 @@ class VmapMode:
         return self.below(self.loop, lambda given, named: function.apply(*given, **named), (args, kwargs))
 
     def _by_own_rule(self, function: Any, args: tuple, kwargs: dict) -> Any:
-        """By the Function's ``vmap``, which is told for each argument, in its structure, where its batch is."""
+        """Call the Function's ``vmap``, with the batch dimension of each argument, in the arguments' structure."""
         if function.generate_vmap_rule:
             raise RuntimeError(
                 f"You tried to vmap over {function.__name__}, but it has both generate_vmap_rule=True and an "
@@ -376,7 +376,7 @@ class VmapMode:
 
 
 class VmapInfo:
-    """What a Function's ``vmap`` is told: the size of the batch and what randomness means."""
+    """Arguments of a Function's ``vmap``: the size of the batch and the treatment of randomness."""
 
     def __init__(self, batch_size: int, randomness: str) -> None:
         self.batch_size = batch_size

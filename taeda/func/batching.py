@@ -48,7 +48,7 @@ def family(name: str) -> Callable:
 
 
 def rule_of(op: Any) -> Callable | None:
-    """What runs ``op`` on a batch: its own rule, that of its family, or that of its kind."""
+    """The function that runs ``op`` on a batch: its own rule, its family's, or its kind's."""
     found = RULES.get(op.name) or FAMILIES.get(op.traits.get("batch", ""))
     if found is None and op.kind in ("pointwise", "view"):
         found = _pointwise if op.kind == "pointwise" else _view_by_geometry
@@ -165,7 +165,7 @@ def _by_example(call: Call) -> Any:
 
 
 def _in_place(call: Call, function: Callable | None) -> Any:
-    """An op that writes into its first argument, which must hold an example each if what is written does."""
+    """An op that writes into its first argument. If the written values are batched, the argument must be too."""
     name = call.op.params[0]
     target = call[name]
     if not call.held(name):
@@ -192,7 +192,7 @@ def _refuse_without_randomness(mode: VmapMode, op: Any) -> None:
 
 
 def _drawn_within(call: Call) -> Any:
-    """An op that draws numbers beside what it computes: by example, each from the same state for the same numbers."""
+    """An op that also draws numbers: it runs for each example, from one state if all draw the same numbers."""
     _refuse_without_randomness(call.mode, call.op)
     names, start = list(call.values), get_rng_state()
 
@@ -300,7 +300,7 @@ def _category(d: Any) -> int:
 
 
 def _view_by_geometry(call: Call) -> Any:
-    """A view from what the op makes of one example: its sizes, strides and offset."""
+    """A view, from the view that the op makes of one example: its sizes, strides and offset."""
     source = call["input"]
     if not call.only("input"):
         return NotImplemented

@@ -15,7 +15,9 @@ __all__ = ["associative_scan", "cond", "foreach_map", "map", "scan", "while_loop
 
 
 def _recorded(name: str, *args: Any) -> Any:
-    """What the mode that records a program makes of the call; NotImplemented where none is on, or it runs as usual."""
+    """The result of the call from the mode that records a program; NotImplemented if there is none, or if the call runs
+    as usual.
+    """
     handle = getattr(current_mode(), "control_flow", None)
     return NotImplemented if handle is None else handle(name, *args)
 
@@ -43,7 +45,7 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
         false_fn: a function of ``operands`` that gives the same kind of result.
         operands: a tuple or list of tensors.
     Returns:
-        What the function gives.
+        The result of the function.
     Raises:
         RuntimeError: ``pred`` is something else, or ``operands`` are no tuple or list.
     Examples:
@@ -123,8 +125,7 @@ def foreach_map(op: Callable, *operands: Any, **kwargs: Any) -> Any:
 
 
 def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
-    """The carried value after the last element of ``xs``, and what was given for each element, stacked along
-    dimension 0.
+    """The carried value after the last element of ``xs``, and the outputs for each element, stacked along dimension 0.
 
     Args:
         combine_fn: ``(carry, x) -> (carry, y)``.

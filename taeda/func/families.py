@@ -117,8 +117,9 @@ def _with_a_dimension(call: Call, name: str) -> Tensor:
 
 @family("leading")
 def _leading(call: Call) -> Any:
-    """Matrices, rows of keys: whatever stands before the op's own dimensions broadcasts. What came with the factors of
-    a matrix has a dimension less than they, and so have numbers that belong to one."""
+    """Matrices, rows of keys: all dimensions before the op's own broadcast. Pivots, ``tau`` and determinants have fewer
+    dimensions than the matrices.
+    """
     names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
     if len({call[n].dim() + _LESS.get(n, 0) for n in names}) > 1:
         return NotImplemented
@@ -324,7 +325,7 @@ def _alignment_loss(call: Call) -> Any:
 
 @rule("_batch_norm", "_deferred_batch_norm")
 def _batch_norm(call: Call) -> Any:
-    """Each example has its own statistics: its channels stand beside those of the others."""
+    """Each example has its own statistics: its channels lie beside those of the others."""
     x, size = call["input"], call.mode.size
     if x.dim() < 2 and not x.numel():  # PyTorch lets it pass
         none = x.new_empty((0,))
@@ -343,7 +344,7 @@ def _batch_norm(call: Call) -> Any:
     for name in ("weight", "bias", "running_mean", "running_var"):
         if call[name] is not None:
             values[name] = call.physical(name).reshape(-1)
-    if call["training"] and call.held("running_mean"):  # moved here; what the derivative keeps is not
+    if call["training"] and call.held("running_mean"):  # moved here, unlike the values that the derivative keeps
         values |= {name: values[name].clone() for name in ("running_mean", "running_var")}
     made, mean, rstd = call.run(values)
     if call["training"] and call.held("running_mean"):

@@ -27,7 +27,7 @@ def functional_call(
         strict: all names must be given, and none more.
 
     Returns:
-        What the module gives.
+        The result of the module.
 
     Raises:
         RuntimeError: with ``strict``, names are missing or unknown.
@@ -104,10 +104,9 @@ def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor
 
 
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
-    """A function that works on copies of its arguments: what it wrote in place is written to the arguments once, at the
-    end.
+    """A function that works on copies of its arguments; changes to them are written to the arguments once, at the end.
 
-    Inside, no argument changes, as tools that record a function want it. From outside the effect is that of ``func``.
+    Inside, no argument changes, as tools that record a function require. The effect outside is that of ``func``.
 
     Args:
         func: from tensors, nested in tuples, lists or dicts, to anything. It may write into its arguments in place.

@@ -97,7 +97,7 @@ def _bilinear(call: Call) -> Any:
 
 
 def _beside(x: Tensor) -> Tensor:
-    """The channels of each example beside those of the others."""
+    """Put the channels of the examples side by side."""
     x = x.transpose(0, 1)
     return x.reshape(x.shape[0], -1, *x.shape[3:])
 

@@ -2,7 +2,7 @@
 ``linearize``.
 
 Each runs the function on inputs of its own, a node above the caller's, and asks the engine for gradients with respect
-to them. What comes back has a graph only where something else (an outer transform, ordinary autograd) needs one.
+to them. The results have a graph only if another derivative (an outer transform, ordinary autograd) needs one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .batched import Batched, as_one, is_batched, plain, vmap_modes
 from .modules import functionalize  # noqa: F401 - PyTorch's module has it too
 from .vmap import vmap
 
-# ---- inputs of one's own ---------------------------------------------------------------------------------------------
+# ---- inputs of a derivative ------------------------------------------------------------------------------------------
 
 
 class _Running(threading.local):
@@ -39,14 +39,15 @@ _running = _Running()
 
 
 class _Inputs:
-    """The inputs of one derivative: what the function gets, the edges to differentiate with respect to, the leaves
-    added. As a context manager: the function runs."""
+    """The inputs of one derivative: the function's arguments, the edges to differentiate with respect to, the leaves
+    added. As a context manager: the function runs.
+    """
 
     def __init__(self, tensors: list, name: str, dual: bool = False) -> None:
-        self.dual = dual  # what is made of them has tangents
+        self.dual = dual  # tensors computed from them have tangents
         self.outer = _core.is_recorded()
         self.leaves: list[Tensor] = []
-        self.nodes: set[Any] = set()  # of what the function gets
+        self.nodes: set[Any] = set()  # nodes of the function's arguments
         self.given: list = []
         self.edges: list = []
         self.forms: list = []  # a tensor like the input, where that consists of parts
@@ -60,7 +61,7 @@ class _Inputs:
             self.given.append(_as_dual(t, self) if dual else _wrap_tensor_for_grad(t, self))
 
     def add(self, t: Tensor) -> Tensor:
-        """One more input: what the function gets for ``t``, without its class if that is one of a program's own."""
+        """One more input: the function's argument for ``t``, without its class if that is a program's own."""
         of_parts = isinstance(t, OfParts)
         if of_parts and self.name not in ("grad", "vjp"):
             raise NotImplementedError(
@@ -119,8 +120,9 @@ class _Inputs:
             )
 
     def needs_graph(self, outputs: list, others: Sequence = (), through: bool = True) -> bool:
-        """Whether anything but this derivative may differentiate what is made of ``outputs``; ``through``: also where
-        only forward mode leads on."""
+        """Whether another derivative may differentiate the results computed from ``outputs``; with ``through`` also
+        paths of forward mode count.
+        """
         if not self.outer:
             return False
         if any(_bottom(t).requires_grad for t in others if t is not None):
@@ -154,7 +156,7 @@ def _wrap_tensor_for_grad(maybe_tensor: Any, level: Any) -> Any:
 
 
 def _as_dual(t: Tensor, level: _Inputs) -> Tensor:
-    """The same for what carries tangents: the class of ``t`` says what it becomes, as of other functions."""
+    """The dual of a tensor with tangents. The class of ``t`` decides what it becomes, as for other functions."""
 
     def make_dual(tensor: Tensor) -> Tensor:
         return level.add(tensor)
@@ -162,7 +164,7 @@ def _as_dual(t: Tensor, level: _Inputs) -> Tensor:
     return handle_torch_function(make_dual, (t,), t) if has_torch_function((t,)) else make_dual(t)
 
 
-_FUNCTION_MODES = 2  # of the core's state of overrides: a TorchFunctionMode is on, which sees the call first
+_FUNCTION_MODES = 2  # a flag of the core's overrides: a TorchFunctionMode is on, which sees the call first
 _NO_OVERRIDES = 8  # overrides are off altogether
 
 

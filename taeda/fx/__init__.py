@@ -1,6 +1,6 @@
 """``taeda.fx``: a program as a graph that Python can change.
 
-:func:`symbolic_trace` runs a module on Proxies and keeps what it did as a :class:`Graph`; a :class:`GraphModule` is a
+:func:`symbolic_trace` runs a module on Proxies and records the calls as a :class:`Graph`; a :class:`GraphModule` is a
 module again, with code that is written from the Graph. See ``docs/fx.md``.
 """
 

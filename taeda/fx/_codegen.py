@@ -60,7 +60,7 @@ class _PyTreeInfo(NamedTuple):
 
 
 class _Builtin(NamedTuple):
-    """A name that code may use, the import that gives it, and what it is."""
+    """A name that code may use, the import that gives it, and its object."""
 
     import_str: str
     obj: Any
@@ -141,7 +141,7 @@ _RESERVED = frozenset("inf nan NoneType torch taeda device fx_pytree pytree".spl
 
 
 def _format_target(base: str, target: str) -> str:
-    """``base.target``, where parts that are no identifiers are got by ``getattr``."""
+    """``base.target``, with ``getattr`` for parts that are no identifiers."""
     for part in target.split("."):
         base = f"{base}.{part}" if part.isidentifier() else f'getattr({base}, "{part}")'
     return base
@@ -317,7 +317,7 @@ class CodeGen:
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """What a call gives, from the value of the output Node."""
+        """The result of a call, from the value of the output Node."""
         return outputs
 
     def additional_globals(self) -> list[tuple[str, Any]]:

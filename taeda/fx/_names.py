@@ -87,7 +87,7 @@ def _functions() -> dict[Callable, tuple[str, str]]:
 
 
 def space_of(function: Any) -> tuple[str, str] | None:
-    """The public module and name of a function of the package; None where it has none."""
+    """The public module and name of a function of the package; None if it has none."""
     try:
         return _functions().get(function)
     except TypeError:  # not hashable
@@ -103,7 +103,7 @@ def function_of(target: Any) -> Any:
 
 
 def is_method(function: Any) -> bool:
-    """Whether ``function`` is what a method of Tensor with its name runs."""
+    """Whether the method of Tensor with its name runs ``function``."""
     method = vars(Tensor).get(getattr(function, "__name__", ""))
     return isinstance(method, Method) and method.function is function
 
@@ -155,7 +155,7 @@ def _as_public(module: str) -> str:
 
 
 def name_of(function: Any) -> str:
-    """The name that a node for a call of ``function`` is made of."""
+    """The base of the name of a node that calls ``function``."""
     if isinstance(function, OpOverload):
         return function.overloadpacket.__name__
     known = space_of(function)
@@ -184,7 +184,7 @@ def _parameters(function: Any) -> tuple[inspect.Parameter, ...] | None:
     known = space_of(function)
     if known is None or known[0] not in ("nn.functional", "functional") or known[1] in COMPILED:
         return None
-    if known[1].endswith("_") or known[1] == "pdist":  # they are the root's in PyTorch
+    if known[1].endswith("_") or known[1] == "pdist":  # in PyTorch these belong to the root
         return None
     try:
         return tuple(inspect.signature(function).parameters.values())

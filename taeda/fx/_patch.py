@@ -1,4 +1,4 @@
-"""What is replaced while a program is traced: calls and attributes of modules, and functions that are to be calls.
+"""Replacements during tracing: calls and attributes of modules, and functions that become calls.
 
 The replaced functions are the process's, and so are the replacements. They act on the thread that
 traces alone. A replacement stays while any trace needs it. Then everything is as it was, whatever trace ends first.
@@ -33,7 +33,7 @@ wrapped_methods: list[tuple[type, str]] = []
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        #: What the traces of this thread, the innermost last, do with calls of modules and with their attributes.
+        #: For the traces of this thread, the innermost last: how they treat calls of modules and their attributes.
         self.traces: list[tuple[Callable, Callable]] = []
 
 
@@ -107,7 +107,7 @@ def recorded(function: Callable, method: str | None = None) -> Callable:
 
 
 class _Replaced:
-    """One replacement: what was there, and how many traces need it."""
+    """One replacement: the original, and how many traces need it."""
 
     def __init__(self, owner: Any, name: str, before: Any) -> None:
         self.owner, self.name, self.before, self.users = owner, name, before, 0
@@ -156,7 +156,7 @@ class Patches:
                 held.put(value)
 
     def take_back(self) -> None:
-        """Put back what no other trace needs."""
+        """Restore the originals that no other trace has replaced."""
         with _lock:
             while self._keys:
                 key = self._keys.pop()
@@ -195,7 +195,7 @@ def tracing(call: Callable, look_up: Callable) -> Iterator[Patches]:
     try:
         _thread.traces.append((call, look_up))
         patches.replace(Module, "__call__", _call)
-        # Python's own lookup, so that what is no plain attribute comes to __getattr__
+        # Python's own lookup, so that other attributes than plain ones come to __getattr__
         patches.replace(Module, "__getattribute__", object.__getattribute__)
         patches.replace(Module, "__getattr__", _getattr)
         patches.replace_wrapped()

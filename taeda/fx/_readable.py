@@ -18,7 +18,7 @@ _SHORT = {
 
 
 def annotation(node: Node, stride: bool = False, device: bool = False) -> str:
-    """What is known of a Node's value as an annotation: ``: "f32[2, 3]"``, or ``""``.
+    """The known properties of a Node's value as an annotation: ``: "f32[2, 3]"``, or ``""``.
 
     Args:
         stride: with its strides, if the value itself is known.

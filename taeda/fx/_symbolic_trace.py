@@ -27,7 +27,7 @@ for _public in (PHBase, PHWithMeta, ProxyableClassMeta, Tracer, _assert_is_none)
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
     """Let a function of this module, or a builtin such as ``len``, be a call in traces. Gives its argument back.
 
-    It is called at the top of the module, or used as a decorator there.
+    Call it at the top of the module, or use it as a decorator there.
 
     Raises:
         RuntimeError: the argument is neither a function nor a name.

@@ -1,4 +1,4 @@
-"""``Tracer``: runs a module's forward, or a function, on Proxies, and keeps what it did as a Graph."""
+"""``Tracer``: runs a module's forward, or a function, on Proxies, and records the calls as a Graph."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Tracer(TracerBase):
     # ---- modules ----
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether a call of ``m`` stays one Node. By default those of the framework do, but for Sequential.
+        """Whether a call of ``m`` stays one Node. By default calls of the framework's modules do, except Sequential.
 
         Args:
             m: the module.
@@ -179,7 +179,7 @@ class Tracer(TracerBase):
         raise NameError("module is not installed as a submodule")
 
     def call_module(self, m: Module, forward: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-        """What a call of ``m`` gives: a Proxy for a leaf, else what its forward gives.
+        """The result of a call of ``m``: a Proxy for a leaf, else the result of its forward.
 
         Args:
             forward: runs ``m`` on Proxies.
@@ -198,7 +198,7 @@ class Tracer(TracerBase):
                 self.module_stack.popitem(last=True)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
-        """What looking up a parameter, buffer or child gives: a Proxy for parameters.
+        """The result of looking up a parameter, buffer or child: a Proxy for parameters.
 
         Args:
             attr: its name.

@@ -283,7 +283,7 @@ class Graph:
         return made
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
-        """Append the Nodes of ``g``, but for its output; gives what the output would have been.
+        """Append the Nodes of ``g`` except its output. Returns the value that the output would have.
 
         Args:
             val_map: Nodes of ``g`` that stand for Nodes of this Graph already; the copies are added.
@@ -319,7 +319,7 @@ class Graph:
         return self._codegen.process_inputs(*args)
 
     def process_outputs(self, out: Any) -> Any:
-        """What a call gives, from the value of the output Node."""
+        """The result of a call, from the value of the output Node."""
         return self._codegen.process_outputs(out)
 
     def python_code(self, root_module: str, *, verbose: bool = False, **options: Any) -> PythonCode:
@@ -466,7 +466,7 @@ class _Reference:
         self.place = place
 
 
-#: What pickles keep of the meta of Nodes.
+#: Entries of the meta of Nodes that pickles keep.
 _KEPT = ("is_wrapped", "stack_trace", "tensor_meta")
 
 
@@ -489,7 +489,7 @@ def _has_attribute(module: Any, path: str) -> bool:
 
 
 def _lint_target(owner: Any, node: Node) -> None:
-    """Check that the module or attribute that ``node`` names is there, and is what it should be."""
+    """Check that the module or attribute that ``node`` names exists and has the right type."""
     from taeda.nn import Module
 
     module: Any = owner

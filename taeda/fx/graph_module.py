@@ -67,7 +67,7 @@ def _copy_attr(source: Module, target: Module, path: str) -> None:
     there: Any = target
     for part in prefix:
         held, there = getattr(held, part), getattr(there, part, None)
-        if there is held:  # a parent that is there already has it
+        if there is held:  # an existing parent has it
             return
     _assign_attr(getattr(held, name), target, path)
 
@@ -96,7 +96,7 @@ def _call(cls: Any, module: Any, args: tuple, kwargs: dict) -> Any:
         return super(cls, module).__call__(*args, **kwargs)
     except Exception as error:
         where = traceback.TracebackException(type(error), error, error.__traceback__).stack
-        if where and where[-1].filename.startswith("<eval_with_key>"):  # not inside of what the code calls
+        if where and where[-1].filename.startswith("<eval_with_key>"):  # not inside functions that the code calls
             print(_explain(where[-1]), file=sys.stderr)
         raise
 
@@ -216,7 +216,7 @@ class GraphModule(Module):
         colored: bool = False,
         **options: Any,
     ) -> str:
-        """Print the code, and that of GraphModules inside, with shapes and origins as comments; gives the text."""
+        """Print the code, and that of GraphModules inside, with shapes and origins as comments. Returns the text."""
         text = _readable(self, self._get_name(), include_stride=include_stride, include_device=include_device)
         if print_output:
             print(text)

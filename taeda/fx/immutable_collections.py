@@ -1,6 +1,6 @@
-"""Lists and dicts that cannot be changed: what the arguments of a Node are made of.
+"""Lists and dicts that cannot be changed, for the arguments of a Node.
 
-A change in place would go past the Node, which keeps count of who uses whom.
+A change in place would bypass the Node, which keeps count of its users.
 """
 
 from __future__ import annotations

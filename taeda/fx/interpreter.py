@@ -20,7 +20,7 @@ __all__ = ["Interpreter", "Transformer"]
 
 
 class Interpreter:
-    """Runs a module's Graph. Subclass it and override a method to change what a kind of Node does.
+    """Runs a module's Graph. Subclass it and override a method to change how a kind of Node runs.
 
     Args:
         module: the module that the Graph's paths start from.
@@ -135,7 +135,7 @@ class Interpreter:
         return args[0]
 
     def fetch_attr(self, target: str) -> Any:
-        """What the module has at a path.
+        """The object at a path of the module.
 
         Raises:
             RuntimeError: there is nothing.

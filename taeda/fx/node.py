@@ -23,13 +23,13 @@ __all__ = ["Argument", "Node", "Target", "has_side_effect", "map_aggregate", "ma
 Argument = Any
 Target = Any
 
-#: What an argument may be besides nodes and containers of them.
+#: Types of arguments besides nodes and containers of nodes.
 BASE_TYPES = (str, int, float, bool, complex, dtype, Tensor, device, memory_format, layout)
 base_types = BASE_TYPES
 
 KINDS = ("placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root")
 
-#: Functions whose calls are kept although nobody uses their results.
+#: Functions whose calls are kept even if their results are not used.
 _impure: set[Any] = {operator.setitem, _assert, _core.set_grad_enabled}
 
 
@@ -368,7 +368,7 @@ class Node:
         kwarg_types: dict[str, Any] | None = None,
         normalize_to_only_use_kwargs: bool = False,
     ) -> Any:
-        """The arguments by name, as far as the signature of the target tells; None where it does not."""
+        """The arguments by name, as far as the signature of the target tells; None if it does not."""
         if self.op == "call_function":
             return normalize_function(
                 self.target, self.args, self.kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs

@@ -1,4 +1,4 @@
-"""The arguments of a call by name, from the signature of what is called."""
+"""The arguments of a call by name, from the signature of the called function."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _names(function: Callable) -> tuple[str, ...]:
 
 
 def draws(target: Any) -> bool | str:
-    """Whether a function draws random numbers; ``"noise"`` where a layer draws them for what it computes."""
+    """Whether a function draws random numbers; ``"noise"`` if a layer draws them for its computation."""
     if isinstance(target, OpOverloadPacket):
         target = target.default
     if isinstance(target, OpOverload):
@@ -148,7 +148,7 @@ def normalize_function(
     Args:
         normalize_to_only_use_kwargs: all by name; else those that are positional in the signature stay so.
     Returns:
-        None where the signature is not known or the arguments do not fit it.
+        None if the signature is not known or the arguments do not fit it.
     """
     if getattr(target, "__module__", None) == "_operator":
         return None

@@ -1,4 +1,4 @@
-"""``Proxy``: a value that is not there yet. What is done with it becomes a Node."""
+"""``Proxy``: a value that does not exist yet. Operations on it become Nodes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _no_nodes(key: Any) -> None:
 
 
 class TracerBase:
-    """What turns operations on Proxies into Nodes of ``graph``."""
+    """Turns operations on Proxies into Nodes of ``graph``."""
 
     graph: Graph
     record_stack_traces: bool = False
@@ -155,10 +155,10 @@ class TracerBase:
             return self.create_node("call_function", type(a), (), fields)
         raise NotImplementedError(f"argument of type: {type(a)}")
 
-    # ---- hooks for what has no value ----
+    # ---- hooks for operations that need a value ----
 
     def to_bool(self, obj: Proxy) -> bool:
-        """What ``if proxy:`` asks. A subclass may answer.
+        """Called by ``if proxy:``. A subclass may answer.
 
         Raises:
             TraceError: always, unless a subclass answers.
@@ -166,7 +166,7 @@ class TracerBase:
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Proxy) -> Iterator:
-        """What ``for x in proxy`` asks. A subclass may answer.
+        """Called by ``for x in proxy``. A subclass may answer.
 
         Raises:
             TraceError: always, unless a subclass answers.
@@ -179,12 +179,12 @@ class TracerBase:
         )
 
     def keys(self, obj: Proxy) -> Any:
-        """What ``**proxy`` asks: an Attribute, which is then walked."""
+        """Called by ``**proxy``: an Attribute, which is then iterated over."""
         return Attribute(obj, "keys")()
 
 
 class GraphAppendingTracer(TracerBase):
-    """Appends to a Graph that is there already."""
+    """Appends to an existing Graph."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__()
@@ -203,8 +203,9 @@ def assert_fn(x: Any) -> None:
 class Proxy:
     """A value of the program that is being traced. Operators, attributes, methods and functions of it become Nodes.
 
-    What needs the value itself (``if x:``, ``for a in x``, ``len(x)``, ``int(x)``) raises TraceError or TypeError:
-    use a constant, unpack a fixed number of values (``a, b = x``), or ``fx.wrap`` the function that asks.
+    Operations that need the value itself (``if x:``, ``for a in x``, ``len(x)``, ``int(x)``) raise TraceError or
+    TypeError: use a constant, unpack a fixed number of values (``a, b = x``), or ``fx.wrap`` the function that needs
+    the value.
     """
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
@@ -356,7 +357,7 @@ class ParameterProxy(Proxy):
         return self.param.nelement()
 
 
-# ---- what the caller's bytecode tells --------------------------------------------------------------------------------
+# ---- information from the caller's bytecode --------------------------------------------------------------------------
 
 
 def _steps_from(frame: Any) -> Iterator[Any]:

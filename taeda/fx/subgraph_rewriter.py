@@ -21,7 +21,7 @@ __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with
 
 
 class Match(NamedTuple):
-    """An occurrence: its last Node, and the Nodes of the Graph by those of the pattern."""
+    """An occurrence: its last Node, and a map from Nodes of the pattern to Nodes of the Graph."""
 
     anchor: Node
     nodes_map: dict[Node, Node]

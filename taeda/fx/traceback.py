@@ -1,5 +1,4 @@
-"""What Nodes that are made now get as ``meta``: the annotations of the program, and the Node that is being
-interpreted."""
+"""The ``meta`` of new Nodes: the annotations of the program, and the Node that is being interpreted."""
 
 from __future__ import annotations
 
@@ -107,7 +106,7 @@ def set_current_meta(node: Any, pass_name: str = "") -> Iterator[None]:
 
 
 def get_current_meta() -> dict[str, Any]:
-    """What new Nodes get."""
+    """The ``meta`` of new Nodes."""
     return _state.meta
 
 

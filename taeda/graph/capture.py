@@ -159,7 +159,7 @@ def frozen(x: Any) -> Any:
 
 
 def form_of(t: Tensor, dynamic: bool) -> tuple:
-    """What a graph takes for given of an input."""
+    """The properties of an input that a graph depends on."""
     free = range(t.dim()) if dynamic else vars(t).get("_dynamo_dynamic_indices", ())
     sizes = tuple(None if d in free else n for d, n in enumerate(t.shape))
     strides = () if free else t.stride()
@@ -288,7 +288,7 @@ class Session(TorchFunctionMode):
         self.inputs: dict[int, Tensor] = {}
         self.forms: dict[int, Tensor] = {}
         self.made: dict[int, weakref.ref] = {}
-        self.numbers: dict[int, int] = {}  # of the inputs, by id
+        self.numbers: dict[int, int] = {}  # numbers of the inputs, by id
         self.written: dict[int, int] = {}  # versions of the inputs' stand-ins
         self.count = 0
         self.state: Any = None
@@ -564,7 +564,7 @@ class Session(TorchFunctionMode):
                 raise BackendCompilerFailed(
                     owner.backend, AssertionError(f"expected {len(live)} results, got {type(results).__name__}")
                 )
-        owners: dict[int, Tensor] = {}  # of the memory that others of the results are views of, by the id of the result
+        owners: dict[int, Tensor] = {}  # owners of the memory that other results are views of, by the id of the result
         for pending, result in zip(live.values(), results, strict=True):
             _become(pending, result, owners.get(id(result._base)))
             owners[id(result)] = pending
@@ -637,7 +637,7 @@ def _core_meta(t: Tensor) -> Tensor:
     with _core_only():
         form = empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta", requires_grad=t.requires_grad)
         if not t.is_leaf:
-            with enable_grad():  # a copy: what is a view of a leaf may not be written to
+            with enable_grad():  # a copy: a view of a leaf may not be written to
                 copied = form.clone()
                 form = copied if copied.stride() == form.stride() else form.view_as(form)
     return form

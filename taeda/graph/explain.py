@@ -214,7 +214,7 @@ class _Reader:
         return found[::-1]
 
     def lines(self, events: list[Any]) -> list[str]:
-        """The lines of the program with these calls; for a derivative, those of the differentiated call."""
+        """The program's lines with these calls; for a derivative, the lines of the differentiated call."""
         found: dict[str, None] = {}
         for event in events:
             node = event

@@ -68,7 +68,7 @@ def _drawn() -> tuple:
     return random.getstate(), repr(found.get_state()) if found is not None else None
 
 
-# ---- what a function reads -------------------------------------------------------------------------------------------
+# ---- the values that a function reads --------------------------------------------------------------------------------
 
 
 def _is_foreign(name: str | None) -> bool:
@@ -79,7 +79,7 @@ def _is_foreign(name: str | None) -> bool:
 
 @functools.lru_cache(1024)
 def _names(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
-    """The globals that code names, with that of functions inside it, and all its names."""
+    """The globals that code and the functions inside it name, and all its names."""
     names, every = {x.argval for x in dis.get_instructions(code) if x.opname == "LOAD_GLOBAL"}, set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -92,7 +92,7 @@ class _Walk:
     """Walks from a function to all objects that its code, and the code that it calls, can name."""
 
     def __init__(self, roots: Iterable[Any], names: set[str]):
-        self.guard, self.options = Guard(), Guard()  # options are those of optimisers, which may change
+        self.guard, self.options = Guard(), Guard()  # optimisers' options, which may change
         self.names = names
         self.hidden: str | None = None  # the type of an object whose state cannot be checked
         self.seen: dict[int, Any] = {}

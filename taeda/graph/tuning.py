@@ -74,7 +74,7 @@ class Contest:
     def __init__(self, usual: Trace):
         self.traces = {"usual": usual}
         self.missing = ["all", "none"]  # variants without a trace so far
-        self._pending: list[Trace] = []  # of the first missing variant, observed once
+        self._pending: list[Trace] = []  # traces of the first missing variant, observed once
         self._tries = 0
         self.chosen: Trace | None = None
         self.turn = ("usual", False)  # the variant that is measured, and whether its launches stay on this thread
@@ -97,7 +97,7 @@ class Contest:
         return bool(self.missing) and self.traces["usual"].stands_for(tensors)
 
     def add(self, trace: Trace | None) -> None:
-        """Add the trace of a call that ran in the needed variant; None: it cannot be replayed."""
+        """Add the trace of a call that ran in the needed variant; None if it cannot be replayed."""
         self._tries += 1
         same = trace is not None and any(other.signature == trace.signature for other in self._pending)
         if not same and self._tries < TRIES:

@@ -94,8 +94,7 @@ class ArchiveWriter:
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
 class _Entry:
-    """What the directory says of a record; ``plain``: it is neither compressed nor encrypted. ``deflated``:
-    compressed."""
+    """The directory's entry for a record; ``plain``: neither compressed nor encrypted. ``deflated``: compressed."""
 
     __slots__ = ("checksum", "deflated", "header", "packed", "plain", "size")
 

@@ -91,8 +91,8 @@ def load(
 ) -> Any:  # fmt: skip
     """Reads what :func:`save`, or PyTorch's, wrote: tensors, numbers, strings and containers of them.
 
-    Code in a file is not run unless ``weights_only=False`` says so: names in it are looked up in a list of what builds
-    data, to which ``taeda.serialization.add_safe_globals`` adds.
+    Code in a file runs only with ``weights_only=False``. Otherwise names in it are looked up in a list of functions
+    that build data, to which ``taeda.serialization.add_safe_globals`` adds.
 
     Args:
         f: a path, or a file open for reading in binary. A safetensors file is read too.
@@ -144,7 +144,7 @@ def _check_pickle_module(name: str, module: Any) -> None:
 
 
 def read_all(file: Any) -> bytes:
-    """What is left of an open binary file."""
+    """The rest of an open binary file."""
     if not hasattr(file, "read"):
         raise AttributeError(f"load: expected a path or an open binary file, got {type(file).__name__}")
     data = file.read()

@@ -50,7 +50,8 @@ class Stored(TypedStorage):
         self.device_name = device
 
 
-# ---- what a file may ask for -----------------------------------------------------------------------------------------
+# ---- names that a file may use
+# -----------------------------------------------------------------------------------------
 def _natural(x: Any) -> bool:
     return type(x) is int and 0 <= x < 2**62
 
@@ -312,14 +313,14 @@ Known = Any  # a Constructor, or a plain value
 
 
 def known(module: str, name: str) -> Known:
-    """What a name in a file stands for, if that builds data; else None."""
+    """The object for a name in a file, if it builds data; else None."""
     if not _ALLOWED:
         _ALLOWED.update(_allow_list())
     return _ALLOWED.get((module, name))
 
 
 def find(module: str, name: str) -> Any:
-    """What a name in a file stands for.
+    """The object for a name in a file.
 
     Raises:
         UnpicklingError: it is not on the allow-list.

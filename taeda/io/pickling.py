@@ -1,8 +1,8 @@
-"""Pickle as a data format: a reader that cannot run code and a writer of what it reads.
+"""Pickle as a data format: a reader that cannot run code, and a writer of the same format.
 
-The reader is a machine of its own, not a restricted ``pickle.Unpickler``: it knows the opcodes that build data. Names
-become plain values or :class:`Constructor` objects, both from an allow-list, or what the user allowed; only the latter
-two can be called.
+The reader is an interpreter of its own, not a restricted ``pickle.Unpickler``: it knows only the opcodes that build
+data. Names become plain values or :class:`Constructor` objects, both from an allow-list, or objects that the user
+allowed; only the latter two can be called.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Ignored:
 
 
 class Constructor:
-    """What a pickle may call: ``function(*args)``."""
+    """A function that a pickle may call: ``function(*args)``."""
 
     __slots__ = ("function", "name")
 
@@ -341,7 +341,7 @@ def allow(items: list) -> None:
 
 
 def allowed() -> list:
-    """What :func:`allow` added."""
+    """The objects that :func:`allow` added."""
     return list(_ALLOWED_ITEMS.values())
 
 
@@ -357,7 +357,7 @@ def find_allowed(module: str, name: str) -> Any:
     return _ALLOWED.get((module, name))
 
 
-#: Types that have no name in a module, by what they are the types of: pickles call ``type`` of that.
+#: Types that have no name in a module, with an object of each: pickles call ``type`` of the object.
 _TYPES_OF_CONSTANTS = {type(x): x for x in (None, NotImplemented, ...)}
 
 
@@ -547,7 +547,7 @@ class Writer:
             reduced = reduce(x) if reduce else x.__reduce_ex__(2)
         except TypeError:
             self.fail(x)
-        if isinstance(reduced, str):  # the name of what it is, in its module
+        if isinstance(reduced, str):  # the object's name in its module
             if getattr(sys.modules.get(x.__module__), reduced, None) is not x:
                 self.fail(x)
             self.name(x.__module__, reduced)

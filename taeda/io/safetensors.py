@@ -156,7 +156,7 @@ def parse(data: Any, share: bool) -> dict[str, Tensor]:
     """The tensors in ``data``; over its memory, if ``share``.
 
     Raises:
-        RuntimeError: the header or an offset is not what the format asks for.
+        RuntimeError: the header or an offset does not follow the format.
     """
     fields, start = _read_header(data)
     room = len(data) - start

@@ -14,7 +14,7 @@ from .pickling import Writer
 
 
 class Saver:
-    """Collects the storages of what is saved."""
+    """Collects the storages of the saved objects."""
 
     def __init__(self, legacy: bool = False) -> None:
         self.legacy = legacy  # the format before 1.6 says of each storage whether it is a view
@@ -22,7 +22,7 @@ class Saver:
         self.alive: list[Any] = []
 
     def special(self, writer: Writer, x: Any) -> bool:
-        """Write what is not a plain Python object."""
+        """Write an object that is not a plain Python object."""
         if isinstance(x, Tensor):
             if type(x) is not Tensor and _has_no_shape(x):
                 return False  # its class writes itself

@@ -53,8 +53,9 @@ def unpickle(module: Any = None, **arguments: Any) -> Callable[[Any, int, Callab
 
 
 def _find(module: str, name: str) -> Any:
-    """taeda's object of PyTorch's name, or that of a name which other versions and systems have; None: the name's
-    own."""
+    """taeda's object for a name of PyTorch's, or the object for a name of other versions and systems; None if the name
+    itself is to be used.
+    """
     if module.split(".")[0] in ("torch", "taeda"):
         found: Known = known(module, name)
         if isinstance(found, Constructor):
@@ -70,8 +71,10 @@ def _find(module: str, name: str) -> Any:
 
 
 def _of_torch(module: str, name: str) -> Any:
-    """What ``torch.a.b.name`` is here: in a module of that name or, for lack of one, in the packages around it."""
-    if name in ("_VariableFunctionsClass", "TensorBase"):  # of which functions and methods are attributes
+    """taeda's object for ``torch.a.b.name``: from a module of that name or, if there is none, from the packages around
+    it.
+    """
+    if name in ("_VariableFunctionsClass", "TensorBase"):  # functions and methods are their attributes
         return sys.modules["taeda"] if name == "_VariableFunctionsClass" else Tensor
     path = _COMPILED.get(module, "taeda" + module[5:])
     while path:

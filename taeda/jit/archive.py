@@ -42,7 +42,7 @@ from .types import (
 )  # fmt: skip
 
 MAX_CODE = 2**26  # bytes of one file of code
-#: Errors to which damaged code leads, if no message of its own says what is wrong.
+#: Errors that damaged code leads to, unless a more precise message is raised.
 _DAMAGE = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, SyntaxError)
 MAX_NESTING = 90  # parentheses that are open at once, and levels of indentation
 
@@ -77,7 +77,7 @@ class ArchiveFrontend(Frontend):
         return None
 
     def attribute_of(self, value: Sugar, name: str, node: ast.AST) -> Value:
-        """The value of a qualified name, or of the part that is there so far."""
+        """The value of a qualified name, or of its part so far."""
         if not isinstance(value, Space):
             return None
         path = value.path
@@ -166,7 +166,7 @@ class Unit:
     def __init__(self, read: Callable[[str], str | None], constants: Callable[[], Any]) -> None:
         self.read, self.read_constants = read, constants
         self.frontend: type[ArchiveFrontend] = ArchiveFrontend
-        self.version = 10  # of the file: what ops mean changed at some
+        self.version = 10  # the file's version: the meaning of some ops changed between versions
         self.files: dict[str, dict[str, tuple[ast.stmt, Source]] | None] = {}
         self.found: dict[str, Any] = {}
         self.functions: list[ir.Function] = []
@@ -372,7 +372,7 @@ def _nesting(text: str) -> int:
 
 
 def _literal(e: ir.Expr) -> Any:
-    """The value of what needs no computing.
+    """The value of an expression that needs no computation.
 
     Raises:
         TypeError: it does.

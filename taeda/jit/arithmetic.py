@@ -1,6 +1,6 @@
 """Arithmetic of scripts: integers have 64 bits and wrap around, floats divide and round as C does.
 
-Divisions by zero of floats give infinities and NaN; those of integers are errors.
+Divisions by zero of floats give infinities and NaN. Integer divisions by zero are errors.
 """
 
 from __future__ import annotations

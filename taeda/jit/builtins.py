@@ -1,5 +1,5 @@
-"""Functions that compute the ops of scripts: numbers, strings, lists and dictionaries, and tensor ops with arguments in
-another order than taeda's own. All other ops are those of the op table, by name.
+"""Functions that compute the ops of scripts: numbers, strings, lists and dictionaries, and tensor ops whose arguments
+have another order than taeda's. All other ops come from the op table, by name.
 
 Functions take arguments in the order of the signatures in ``schemas.txt``.
 """
@@ -349,7 +349,9 @@ def _named(name: str) -> Callable:
 
 
 def member(name: str) -> Callable:
-    """What calls the method ``name`` of a tensor, or reads it: a sparse tensor's class has its own."""
+    """A function that calls the method ``name`` of a tensor, or reads the attribute: a sparse tensor's class has its
+    own.
+    """
     if not callable(getattr(Tensor, name)):
         return operator.attrgetter(name)
 

@@ -1,4 +1,4 @@
-"""Calls: of ops, by the signature that fits best, of functions and methods, and of what the language has itself."""
+"""Calls of ops, by the signature that fits best, of functions and methods, and of the language's built-in functions."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Calls(Part):
         return [p.name for p in self._hinting(callee)]
 
     def _hinting(self, callee: Any) -> list[Parameter]:
-        """The parameters of what is called, where they are known."""
+        """The parameters of the called function, if they are known."""
         if isinstance(callee, FunctionRef):
             return callee.function.parameters
         if isinstance(callee, ir.Expr) and isinstance(callee.type, FunctionType):
@@ -270,8 +270,9 @@ class Calls(Part):
             raise AssertionError from None
 
     def find_overload(self, qualified: str, args: list[ir.Expr], keywords: dict[str, ir.Expr]) -> Any:
-        """``(schema, sources, open types)`` of the best signature, or a list of what was tried and why it does not
-        fit."""
+        """``(schema, sources, open types)`` of the best signature, or a list of the signatures tried and why each does
+        not fit.
+        """
         given, named = [a.type for a in args], {k: v.type for k, v in keywords.items()}
         candidates = [*schemas.overloads(qualified)]
         if qualified == "aten::floordiv":

@@ -159,7 +159,7 @@ def class_type(cls: type) -> ClassType:
         if name != "__init__":
             init = kind.method("__init__")
             if isinstance(init, ir.Function) and not init.defining:
-                init.define()  # it says what attributes there are
+                init.define()  # it defines the attributes
         return made
 
     kind.find = find

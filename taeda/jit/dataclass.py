@@ -18,8 +18,8 @@ def is_written(cls: type, method: Any) -> bool:
 
 
 def written_method(cls: type, name: str) -> Any:
-    """The method ``name`` that ``@dataclass`` wrote, as a function that has source; None for those that scripts have
-    no use for, such as ``__repr__``.
+    """The method ``name`` that ``@dataclass`` wrote, as a function that has source; None for methods that scripts do
+    not need, such as ``__repr__``.
 
     Raises:
         NotImplementedError: a field has a default factory, which scripts cannot call.

@@ -1,4 +1,4 @@
-"""Functions without calls: what other functions do is written into their callers, and what is known is put in.
+"""Functions without calls: other functions' bodies are written into their callers, and known values are substituted.
 
 ``freeze`` uses it, so that a convolution and the normalisation after it stand in one function. Loops are not unrolled.
 """
@@ -71,7 +71,7 @@ class _Frame:
             if known is None or (target is not node and is_subtype(known.type, target.type)):
                 self.variables[target.slot] = target
         self.values: dict[int, Any] = {}
-        self.depth = 0  # of branches and loops
+        self.depth = 0  # depth of branches and loops
 
 
 class Flattener:
@@ -159,7 +159,7 @@ class Flattener:
             value = self.expression(s.value, frame, out)
             if not isinstance(value, (ir.Const, ir.Var)):
                 out.append(ir.Do(value, s.line))
-        else:  # what has nothing but expressions
+        else:  # statements that contain only expressions
             given = {f.name: getattr(s, f.name) for f in fields(s)}
             changes = {k: self.expression(v, frame, out) for k, v in given.items() if isinstance(v, ir.Expr)}
             out.append(replace(s, **changes))
@@ -204,7 +204,9 @@ class Flattener:
 
     # ---- expressions ------------------------------------------------------------------------------------------------
     def expression(self, e: Any, frame: _Frame, out: list[Any] | None) -> Any:
-        """An expression, after the statements that it needs, which go to ``out``. None: no statement can stand here."""
+        """An expression, after the statements that it needs, which go to ``out``. None means that no statement can go
+        there.
+        """
         if isinstance(e, ir.Const):
             return e
         if isinstance(e, ir.Var):
@@ -227,7 +229,7 @@ class Flattener:
         return e
 
     def _variable(self, e: ir.Var, frame: _Frame) -> Any:
-        """A read of a variable. What narrowed its type may be gone: the branch on whether it is None."""
+        """A read of a variable. The branch that narrowed its type, such as a check for None, may be gone."""
         value = frame.values.get(e.slot)
         if value is None:
             own = frame.variables[e.slot]
@@ -364,8 +366,9 @@ def _ends(body: list[Any]) -> bool:
 
 
 def _with_result(body: list[Any], result: ir.Var) -> list[Any] | None:
-    """The statements with assignments to ``result`` in place of returns. None: one stands in a loop, or in a branch
-    that may go on as well."""
+    """The statements with assignments to ``result`` in place of returns. None if a return is in a loop, or in a branch
+    that may go on as well.
+    """
     for i, s in enumerate(body):
         if isinstance(s, ir.Return):
             return [*body[:i], ir.Assign(result, s.value, s.line)]

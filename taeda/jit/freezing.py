@@ -61,7 +61,7 @@ class _Freezer:
         return made
 
     def statements(self, body: list[Any], me: Any, known: dict[int, Any]) -> list[Any]:
-        """Statements with what is known put in."""
+        """Statements with known values substituted."""
         out: list[Any] = []
         for s in body:
             if isinstance(s, ir.SetAttr):

@@ -1,7 +1,7 @@
 """From syntax to typed expressions and statements: one front end for scripts and for the code in archives.
 
-Subclasses say what a name means (:mod:`.script`, :mod:`.archive`). This module has the language's rules: types,
-narrowing of Optionals, which branches are taken, indexing, overloads.
+Subclasses look up names (:mod:`.script`, :mod:`.archive`). This module has the language's rules: types, narrowing of
+Optionals, which branches are taken, indexing, overloads.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Frontend(Statements, Calls, Operators):
         self.scopes: list[Scope] = [{}]
         self.names: dict[str, int] = {}
         self.places = 0
-        self.declared: dict[str, Type] = {}  # of variables that were annotated
+        self.declared: dict[str, Type] = {}  # types of annotated variables
         self.loops = 0
         self.returned: Type | None = function.declared
         for p in function.parameters:
@@ -80,7 +80,7 @@ class Frontend(Statements, Calls, Operators):
 
     # ---- what subclasses know ---------------------------------------------------------------------------------------
     def global_name(self, name: str, node: ast.AST) -> Value:
-        """The value of a name that is no variable; None if it has none."""
+        """The value of a name that is no variable; None if it has no value."""
         raise NotImplementedError
 
     def attribute_of(self, value: Sugar, name: str, node: ast.AST) -> Value:
@@ -101,7 +101,7 @@ class Frontend(Statements, Calls, Operators):
         raise AssertionError
 
     def module_attribute(self, value: ir.Expr, kind: ClassType, name: str, node: ast.AST) -> Value:
-        """An attribute of a module that its type does not list; None: there is none."""
+        """An attribute of a module that its type does not list; None if there is none."""
         return None
 
     def items_of_container(self, value: ir.Expr) -> Parts | None:
@@ -185,7 +185,7 @@ class Frontend(Statements, Calls, Operators):
         return ir.MakeTuple(items, tuple_of(*[i.type for i in items]))
 
     def emit(self, node: ast.expr, hint: Type | None = None) -> Value:
-        """An expression, or what stands in its place."""
+        """The value of an expression, or an object that replaces it."""
         method = _EXPRESSIONS.get(type(node))
         if method is None:
             unsupported(self.source, node)

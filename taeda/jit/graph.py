@@ -1,4 +1,4 @@
-"""Graphs of functions: nodes with inputs, outputs and blocks, as PyTorch shows them. They are made to be read."""
+"""Graphs of functions: nodes with inputs, outputs and blocks, in PyTorch's form. They are made to be read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Value:
 
 
 class Node:
-    """One step: its ``kind()``, what it takes and gives, and the blocks of an ``if`` or a loop."""
+    """One step: its ``kind()``, its inputs and outputs, and the blocks of an ``if`` or a loop."""
 
     def __init__(self, kind: str, inputs: list[Value], attributes: dict[str, Any] | None = None) -> None:
         self._kind, self._inputs, self._attributes = kind, inputs, attributes or {}
@@ -40,7 +40,7 @@ class Node:
         self._blocks: list[Graph] = []
 
     def kind(self) -> str:
-        """Such as ``aten::add``."""
+        """The op's name, such as ``aten::add``."""
         return self._kind
 
     def inputs(self) -> Iterator[Value]:

@@ -1,4 +1,4 @@
-"""Forward hooks of modules, compiled: what a call of a module with hooks does, inside of scripts and from Python."""
+"""Forward hooks of modules, compiled, for calls of such modules inside of scripts and from Python."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Const(Expr):
 
     value: Any
     type: Type
-    name: str = ""  # of a tensor or object among an archive's constants
+    name: str = ""  # a tensor's or object's name among an archive's constants
 
 
 @dataclass(slots=True)
@@ -50,8 +50,7 @@ class GetAttr(Expr):
 
 @dataclass(slots=True)
 class Op(Expr):
-    """A call of an op. ``args`` are as many as the schema's parameters, None for those left out; ``rest`` what is
-    variadic."""
+    """A call of an op. ``args`` are as many as the schema's parameters, None if left out; ``rest`` are variadic."""
 
     schema: Schema
     args: list[Expr | None]
@@ -452,7 +451,7 @@ class Function:
 
 
 def define_all(functions: list[Function]) -> None:
-    """Make the bodies of functions and of all that they call, so that what is wrong is said before anything runs."""
+    """Make the bodies of functions and of all that they call, so that errors are raised before anything runs."""
     waiting, done = list(functions), set()
     while waiting:
         function = waiting.pop()

@@ -1,4 +1,4 @@
-"""Methods of layers in the language of scripts: what a script means that calls them.
+"""Methods of layers in the language of scripts, for scripts that call them.
 
 As of :mod:`.library`, which has the functions: they are compiled from this source, never run by Python.
 """

@@ -1,4 +1,4 @@
-"""Functions of ``nn.functional`` in the language of scripts: what a script means that calls them.
+"""Functions of ``nn.functional`` in the language of scripts, for scripts that call them.
 
 They are compiled from this source, never run by Python. ``aten`` stands for PyTorch's native ops, whose arguments they
 are called with, so that what is compiled can be written into an archive. Only functions whose own source will not do

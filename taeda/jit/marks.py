@@ -115,7 +115,7 @@ def annotate(the_type: Any, the_value: T) -> T:
 
 
 def isinstance_of(obj: Any, target_type: Any) -> bool:
-    """``isinstance`` that also knows ``List[int]`` and its kin, by what is in the container."""
+    """``isinstance`` that also knows ``List[int]`` and similar types, by the container's elements."""
     import typing
 
     kinds: tuple[Any, ...] = target_type if isinstance(target_type, tuple) else (target_type,)

@@ -158,7 +158,7 @@ class RecursiveScriptModule(ScriptModule):
                 return ScriptMethod(self, found)
             if callable(found):  # a function that is ignored
                 return lambda *args, **kwargs: found(self, *args, **kwargs)
-            original = space.get("_original")  # of what was scripted, for functions that are Python's
+            original = space.get("_original")  # the scripted module, for functions that stay in Python
             if original is not None and name in vars(original):
                 return vars(original)[name]
             raise AttributeError(f"'{self.original_name}' object has no attribute '{name}'") from None

@@ -400,7 +400,7 @@ class Operators(Part):
         return [*out, _int(1) if node.step is None else self.expr(node.step)]
 
     def tensor_view(self, value: ir.Expr, node: ast.expr) -> tuple[ir.Expr, list[ir.Expr | None]]:
-        """``value[node]`` as a view by slices and single numbers, and the tensors that index what is left."""
+        """``value[node]`` as a view by slices and single numbers, and the tensors that index the other dimensions."""
         parts = list(node.elts) if isinstance(node, ast.Tuple) else [node]
         spec: list[Any] = []
         for part in parts:

@@ -435,7 +435,7 @@ class SourceFrontend(Frontend):
         self.fail(node, "Arguments for call are not valid. The following variants are available:\n" + "\n".join(failed))
 
     def apply(self, callee: Value, args: list[ir.Expr], keywords: dict[str, ir.Expr], node: ast.AST) -> Value:
-        """A call with values, of what may be Python's."""
+        """A call with values, of a function that may be Python's."""
         if isinstance(callee, Ignored):
             return self._call_ignored(callee, args, keywords)
         if isinstance(callee, Overloads):

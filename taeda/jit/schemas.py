@@ -134,8 +134,9 @@ def _lines() -> dict[str, list[str]]:
 
 @functools.cache
 def overloads(qualified: str) -> tuple[Schema, ...]:
-    """The signatures of ``aten::add`` that give new results, not those with ``out``; none where there is no such op.
-    Those of integers are tried first."""
+    """The signatures of ``aten::add`` that return new results, without ``out``; none if there is no such op. Integers'
+    signatures come first.
+    """
     read = [parse_schema(line) for line in _lines().get(qualified, ())]
     found = [Schema(s.name + s.text) for s in read if not s.outs]
     return tuple(sorted(found, key=lambda s: _FIRST.index(s.overload) if s.overload in _FIRST else len(_FIRST)))
@@ -154,7 +155,7 @@ class NoMatch(Exception):
     """The arguments do not fit; the message says why."""
 
 
-#: How an argument becomes what is wanted, where it is not that already.
+#: How an argument is converted to the parameter's type, unless it has that type already.
 AS_IT_IS, WRAP_INT, TO_LIST, IMPLICIT, SPREAD = "", "wrap", "list", "implicit", "spread"
 _INTS = list_of(INT)
 

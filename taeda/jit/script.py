@@ -42,7 +42,7 @@ _INTERNAL = frozenset(vars(nn.Module())) - {"training"}
 
 
 def _module_method(module: nn.Module, kind: ClassType, name: str) -> Any:
-    """The compiled method of a module's class, or what stands for it."""
+    """The compiled method of a module's class, or its replacement."""
     if kind.container and name.startswith("__"):
         return None  # the container's own, which the front end knows
     short = name.removeprefix(hooked.METHOD)
@@ -98,7 +98,7 @@ def _declared_attributes(module: nn.Module) -> tuple[dict[str, Any], set[str]]:
             try:
                 annotations[name] = annotation_type(annotation, _Space(space, init))
             except (TypeError, RuntimeError, KeyError, AttributeError):
-                pass  # of what scripts do not use
+                pass  # an annotation that scripts do not use
     return annotations, constants
 
 
@@ -197,7 +197,7 @@ def script_module(
 
 
 def _structure(module: nn.Module, kind: ClassType) -> Any:
-    """The parts that modules of one type have in common; None if they cannot be told."""
+    """The parts that modules of one type share; None if they cannot be determined."""
     constants = []
     for name, value in kind.constants.items():
         if isinstance(value, (Sugar, Tensor)):
@@ -262,7 +262,7 @@ def _add_values(
             made._attributes[name] = _convert(value, t)
             kind.attributes[name] = t
         except (TypeError, Mismatch):
-            continue  # a script that asks for it is told that it is not there
+            continue  # a script that uses it gets an error that it does not exist
 
 
 def _type_of_attribute(value: Any) -> Type:
@@ -304,7 +304,7 @@ def _type_of_instance(cls: type) -> Type:
         kind = class_type(cls)
         init = kind.method("__init__")
         if isinstance(init, ir.Function):
-            ir.define_all([init])  # it says what attributes there are
+            ir.define_all([init])  # it defines the attributes
     except (RuntimeError, OSError) as error:
         TYPES.pop(cls, None)
         raise TypeError(str(error)) from None

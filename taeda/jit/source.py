@@ -1,4 +1,4 @@
-"""Python's functions and classes: their names in archives, their source, and what stands for taeda's own."""
+"""Python's functions and classes: their names in archives, their source, and the replacements of taeda's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from . import layers, library
 from .errors import Source, UnsupportedNodeError
 
-#: The modules whose functions and classes stand for those of ``taeda.nn``.
+#: The modules whose functions and classes replace those of ``taeda.nn``.
 LIBRARY = (library.__name__, layers.__name__)
 
 
@@ -33,7 +33,7 @@ def qualified_name(obj: Any) -> str:
     """A name for archives that nothing else has: ``__torch__.module.Class``."""
     module = getattr(obj, "__module__", "") or ""
     name = getattr(obj, "__qualname__", getattr(obj, "__name__", "f")).rpartition("<locals>.")[2]
-    name = re.sub(r"<(\w+)>", r"_\1", name)  # of a lambda, or within a comprehension
+    name = re.sub(r"<(\w+)>", r"_\1", name)  # a lambda, or within a comprehension
     parts = ["__torch__", *(p for p in module.split(".") if p.isidentifier() and p != "__main__"), *name.split(".")]
     whole = ".".join(parts)
     count = _used.get(whole, -1) + 1
@@ -44,7 +44,7 @@ def qualified_name(obj: Any) -> str:
 
 
 def own_method(cls: type, name: str) -> tuple[Any, type] | None:
-    """The function ``name`` of a class itself, or what the library has in its place."""
+    """The function ``name`` of a class itself, or the library's replacement."""
     if module_of(cls).startswith("taeda.nn") and cls.__name__ in LIBRARY_CLASSES:
         for base in LIBRARY_CLASSES[cls.__name__].__mro__[:-1]:
             if name in vars(base):

@@ -1,4 +1,4 @@
-"""Statements of the language: assignments, branches and what they say of variables, loops, conditions."""
+"""Statements of the language: assignments, branches and the types that follow from them, loops, conditions."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ class Statements(Part):
             self.assign(t.value if isinstance(t, ast.Starred) else t, item, node, out)
 
     def parts(self, value: Value, node: ast.AST) -> list[Value] | None:
-        """The elements of what is a tuple when it is compiled; None: it is none."""
+        """The elements of a value that is a tuple at compile time; None if it is no tuple."""
         if isinstance(value, Parts):
             return value.items
         if isinstance(value, ir.MakeTuple):
@@ -469,7 +469,7 @@ class Statements(Part):
         return ir.Iterate("zip", plain, list_of(tuple_of(*[i.type.element for i in plain])))
 
     def _known_items(self, one: ir.Iterate | Parts, others: list, node: ast.AST) -> list[Value]:
-        """The elements of what is zipped with modules."""
+        """The elements that are zipped with modules."""
         if isinstance(one, Parts):
             return one.items
         count = min(len(o.items) for o in others if isinstance(o, Parts))
@@ -582,7 +582,7 @@ class Statements(Part):
 
     # ---- conditions -------------------------------------------------------------------------------------------------
     def condition(self, node: ast.expr) -> tuple[ir.Expr, Scope, Scope]:
-        """A bool, and what is known of variables where it is true, and where it is false."""
+        """A bool, and the facts about variables where it is true, and where it is false."""
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             inner, a, b = self.condition(node.operand)
             known = _known(inner)

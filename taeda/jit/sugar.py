@@ -36,7 +36,7 @@ COMPARE: dict[type, tuple[str, str]] = {
     ast.Lt: ("aten::lt", "__lt__"), ast.LtE: ("aten::le", "__le__"), ast.Gt: ("aten::gt", "__gt__"),
     ast.GtE: ("aten::ge", "__ge__"), ast.Eq: ("aten::eq", "__eq__"), ast.NotEq: ("aten::ne", "__ne__"),
 }  # fmt: skip
-#: Ops of augmented assignments to tensors. What ``%=`` means is ``fmod`` for numbers, too.
+#: Ops of augmented assignments to tensors. ``%=`` means ``fmod`` for numbers, too.
 _INPLACE = {
     ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.Mod: "fmod_", ast.LShift: "__ilshift__",
     ast.RShift: "__irshift__", ast.MatMult: "matmul",
@@ -60,7 +60,7 @@ PROPERTIES = {
 }  # fmt: skip
 
 
-# ---- what stands for no value ----------------------------------------------------------------------------------------
+# ---- names without a value -------------------------------------------------------------------------------------------
 class Sugar:
     """Something that a name stands for and that is no value: a namespace, a class, a function of the language."""
 
@@ -130,7 +130,7 @@ _SCALAR = (str,)
 
 
 def _known(value: Any) -> Any:
-    """The value of a constant, or of ``a or b`` and ``a and b`` that ``b`` decides; None where there is none."""
+    """The value of a constant, or of ``a or b`` and ``a and b`` that ``b`` decides; None if there is none."""
     if isinstance(value, ir.Both):
         decisive = _known(value.b)
         return None if decisive is value.is_and else decisive
@@ -158,7 +158,7 @@ def _is_kind(t: Type, wanted: Type) -> bool:
 
 
 def _load(target: ast.expr) -> ast.expr:
-    """A target as what is read."""
+    """A target, as an expression that reads it."""
     if isinstance(target, ast.Name):
         return ast.Name(target.id, ast.Load())
     assert isinstance(target, ast.Attribute)
@@ -178,7 +178,7 @@ def _in_loop(node: ast.AST, outer: ast.For) -> bool:
 
 
 def _cost(schema: Schema, sources: list, given: list[Type], named: dict[str, Type]) -> int:
-    """How far the arguments are from a signature: 0 where all are just what it says."""
+    """The distance of the arguments from a signature: 0 if all match it exactly."""
     cost = 0
     for p, (source, how) in zip(schema.parameters, sources, strict=True):
         if source is None:

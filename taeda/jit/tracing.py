@@ -1,7 +1,7 @@
 """``trace``: records the ops that a function or module calls, as a function of the graph language.
 
-What Python decides is decided once: branches and numbers of loops are those of the example. ``script`` keeps them.
-Sizes that ops are given are asked for at each call (``sizes.py``).
+Python's decisions are made once: branches and numbers of loops are the example's. ``script`` keeps them. Sizes that ops
+get are read at each call (``sizes.py``).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TracerWarning(Warning):
 
     @staticmethod
     def ignore_lib_warnings() -> None:
-        """Nothing: no such warning comes from taeda's own code."""
+        """Does nothing: taeda's own code raises no such warnings."""
 
 
 class TracingCheckError(Exception):
@@ -70,14 +70,14 @@ def current() -> Any:
 
 
 def _place(x: Any) -> tuple | None:
-    """The memory that a tensor shows, and how; None where it has none of its own."""
+    """The memory, dtype and form that a tensor shows; None if it has no memory of its own."""
     if not isinstance(x, Tensor) or x._without_memory is not None or x.is_meta or not x.numel():
         return None
     return x.data_ptr(), x.dtype, tuple(x.shape), x.stride()
 
 
 class Recorder:
-    """The mode that records: below all others, so that it sees what is computed.
+    """The recording mode. It is below all others, so that it sees the computed ops.
 
     Args:
         function: what is recorded, whose parameters stand for ``values``.
@@ -94,7 +94,7 @@ class Recorder:
         self.node = ast.Pass()
         self.quiet = 0
         self.unread: dict[int, ir.Stmt] = {}  # sizes that no op was given yet
-        self.modules: list[tuple[nn.Module, Any]] = []  # those whose calls are recorded as calls, and what is called
+        self.modules: list[tuple[nn.Module, Any]] = []  # recorded as calls, with the called functions
         names = [p.name for p in function.parameters]
         if root is not None:
             e: Any = self.front.lookup(names.pop(0))
@@ -117,14 +117,14 @@ class Recorder:
                 self._parameters_of(child, e)
 
     def _keep_calls(self, module: nn.Module, e: Any) -> None:
-        """Record calls of ``module`` as calls: what is in it depends on its inputs."""
+        """Record calls of ``module`` as calls, because their inside depends on the inputs."""
         if module._forward_pre_hooks or module._forward_hooks:
             return
         several = [f for n in range(2) if (f := e.type.method(f"forward__{n}")) is not None]
         self.modules.append((module, Overloads(several, e) if several else e))
 
     def know(self, value: Any, e: Any) -> None:
-        """Let ``e`` stand for a value, and for what is in it."""
+        """Let ``e`` stand for a value, and for its elements."""
         if isinstance(value, Tensor):
             self.known[id(value)] = e
             self.alive.append(value)
@@ -139,7 +139,7 @@ class Recorder:
                 self.know(part, self._item(e, ir.Const(key, type_of(key))))
 
     def _know_named(self, value: Any, e: ir.Expr) -> None:
-        """Let ``e``, or what is in it, stand for named tuples: their types have names."""
+        """Let ``e``, or its elements, stand for named tuples: their types have names."""
         if hasattr(value, "_fields"):
             self.known[id(value)] = e
             self.alive.append(value)
@@ -262,7 +262,7 @@ class Recorder:
         return trait(function, "meta", "") in ("sizes", "numbers") or bool(trait(function, "random", False))
 
     def _call(self, function: Any, args: tuple, kwargs: dict) -> ir.Expr | None:
-        """The expression for a call; None where nothing in the language stands for it."""
+        """The expression for a call; None if the language has no form of it."""
         name = getattr(function, "__name__", "")
         if name == "basic_index":
             return self._basic_index(*args)
@@ -548,7 +548,7 @@ def _record(
 
 
 def _clone(x: Any) -> Any:
-    """A copy of all tensors; what was one tensor stays one."""
+    """A copy of all tensors. Repeated tensors stay one tensor."""
     made: dict[int, Tensor] = {}
 
     def clone(t: Any) -> Any:
@@ -611,7 +611,7 @@ def trace(
 ) -> Any:  # fmt: skip
     """Record what ``func`` does with the example, as a function or module that runs without Python.
 
-    Branches, loops and sizes are those of the example; a :class:`TracerWarning` says where Python reads a value.
+    Branches, loops and sizes are the example's; a :class:`TracerWarning` says where Python reads a value.
 
     Args:
         func: a function of tensors, or a module, whose ``forward`` is recorded.
@@ -669,7 +669,7 @@ def trace_module(
     scripts = {id(m) for m in mod.modules()}
     for inner in made.modules():
         if id(inner) not in scripts:
-            inner.__dict__["_is_traced"] = True  # it is shown by its class's name
+            inner.__dict__["_is_traced"] = True  # its class's name is shown
     for name, example in inputs.items():
         method = mod if name == "forward" else getattr(mod, name)
         plain = mod.forward if name == "forward" else method
@@ -707,7 +707,7 @@ def _get_trace_graph(
     f: Any, args: Any = (), kwargs: dict | None = None, strict: bool = True, _force_outplace: bool = False,
     return_inputs: bool = False, _return_inputs_states: bool = False,
 ) -> tuple:  # fmt: skip
-    """The graph of a trace and what the function gave."""
+    """The graph of a trace and the function's result."""
     args = args if isinstance(args, tuple) else (args,)
     if isinstance(f, nn.Module):
         made = script_module(f, shared=False)

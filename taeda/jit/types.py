@@ -16,7 +16,7 @@ from .dtypes import number
 
 
 class Type:
-    """``name`` and what it is of: ``List`` of ``int``. ``str()`` is the annotation that stands for it in code."""
+    """``name`` and the types of its elements: ``List`` of ``int``. ``str()`` is its annotation in code."""
 
     __slots__ = ("_hash", "args", "name")
 
@@ -313,7 +313,7 @@ def implements(a: ClassType | InterfaceType, b: InterfaceType) -> bool:
 
 
 def unify(a: Type, b: Type) -> Type | None:
-    """The type of what is of type ``a`` or ``b``; None where there is none but Union."""
+    """The type of a value that is of type ``a`` or ``b``; None if there is none but Union."""
     if is_subtype(a, b):
         return b
     if is_subtype(b, a):
@@ -477,7 +477,7 @@ def _convert_scalar(value: Any, wanted: Type) -> Any:
         if wanted in (INT, FLOAT, BOOL, COMPLEX) and isinstance(value, Tensor) and value.numel() == 1:
             value = python(value.item())
         elif wanted is BOOL and hasattr(type(value), "__bool__") and not isinstance(value, Tensor):
-            return bool(value)  # what has a truth of its own, as numbers and None have; lists have a length
+            return bool(value)  # numbers and None have a truth value of their own; lists have a length
         elif isinstance(value, np.generic) and wanted in _TAKES:
             value = python(value.item())
         elif type(value) is bool or not isinstance(value, python):
@@ -518,7 +518,7 @@ def _convert_named(value: Any, wanted: NamedType) -> Any:
 
 
 def walk(t: Type) -> Iterator[Type]:
-    """``t`` and all that it is made of."""
+    """``t`` and all its parts."""
     yield t
     for part in t.args:
         yield from walk(part)

@@ -25,7 +25,7 @@ class _Unit(Unit):
 
 
 class _Frontend(ArchiveFrontend, SourceFrontend):
-    """A function of the unit; then what the name means where the text is defined; then what the language has."""
+    """Looks a name up in the unit, then where the text is defined, then in the language."""
 
     unit: _Unit
 
@@ -34,7 +34,7 @@ class _Frontend(ArchiveFrontend, SourceFrontend):
         self.unit = unit
 
     def global_name(self, name: str, node: ast.AST) -> Value:
-        """The value of a name that is no variable; None if it has none."""
+        """The value of a name that is no variable; None if it has no value."""
         found = self.unit.find(f"__torch__.{name}")
         if isinstance(found, ir.Function):
             return FunctionRef(found)
@@ -54,7 +54,7 @@ class _Frontend(ArchiveFrontend, SourceFrontend):
 class CompilationUnit:
     """Functions in the language of scripts, from their text: attributes by their names.
 
-    Names mean what they mean to the caller: modules such as ``taeda``, functions, constants.
+    Names mean the same as to the caller: modules such as ``taeda``, functions, constants.
 
     Args:
         lang: text of functions.

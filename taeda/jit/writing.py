@@ -95,7 +95,7 @@ class _Pickle:
         return True
 
     def prepared(self, value: Any, t: Type) -> Any:
-        """``value`` as what the pickle says: lists and dictionaries with their types, objects with their classes."""
+        """``value`` in the form for the pickle: lists and dictionaries with their types, objects with their classes."""
         if value is None:
             return None
         if t.name in ("Optional", "Union", "Any", "number") or isinstance(t, InterfaceType):
@@ -311,7 +311,7 @@ def _write(file: Any, folder: str, data: tuple, constants: tuple, code: _Code, e
         archive.add(f"code/{module.replace('.', '/')}.py", "".join(f"{line}\n" for line in lines).encode())
     for name, content in (extra or {}).items():
         archive.add(f"extra/{name}", content.encode() if isinstance(content, str) else bytes(content))
-    archive.add("version", b"10\n")  # the ops are those of PyTorch's 2.x
+    archive.add("version", b"10\n")  # the ops are those of PyTorch 2.x
     archive.add("byteorder", sys.byteorder.encode())
     archive.close()
 

@@ -12,8 +12,9 @@ from .forks import loading
 
 
 class _Deferred(ModuleType):
-    """A module that runs on the first access to an attribute. Other threads wait until all of it has run: what is
-    defined first may call what is defined later."""
+    """A module that runs on the first access to an attribute. Other threads wait until all of it has run, since
+    functions defined first may call later ones.
+    """
 
     def __getattribute__(self, name: str):
         if not name.startswith("__"):

@@ -57,7 +57,7 @@ class _Tiles:
         self.copy = pack_copy(f, t, self.block.shape.vectors)
         self.pack_rows = pack_transpose(f, t, self.block.shape.vectors)
         self.item = f.i64(t.bytes)
-        self.row = f.i64(KEYS * t.bytes)  # of a block of scores
+        self.row = f.i64(KEYS * t.bytes)  # bytes in a row of a block of scores
 
     def scratch(self, rows: int, columns: int) -> Value:
         return self.f.scratch(rows * columns * self.t.bytes)
@@ -409,8 +409,8 @@ BACKWARD_ARGS = ATTENTION_ARGS + tuple("g_b g_h g_l dq_b dq_h dq_l dk_b dk_h dk_
 def _weights(f: Function, t: Type, kind: str, dropped: bool) -> Helper:
     """``weights(scores, grads, mask, sums, delta, visible, keys, factors, marks)``: one row of a block.
 
-    ``scores`` become the weights after dropout. ``grads``, the gradients of these, become those of the scores before
-    scaling.
+    ``scores`` become the weights after dropout. ``grads``, the gradients of the weights, become the gradients of the
+    scores before scaling.
     """
 
     h = f.helper("weights_row", PTR, PTR, PTR, PTR, PTR, I64, I64, PTR, PTR)

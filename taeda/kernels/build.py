@@ -1,11 +1,11 @@
 """From kernel text to an address: hash, look up on disk, else compile, then load.
 
-A kernel is content-addressed: by the hash of its text, its target and the compiler's version. Look-up order: what the
-wheel brought along (:mod:`.shipped`), the user's disk cache, LLVM. Cache files are written to a temporary name and
-renamed, so that processes can share a cache. An entry that does not load is dropped and built again.
+A kernel is content-addressed: by the hash of its text, its target and the compiler's version. Look-up order: the
+wheel's kernels (:mod:`.shipped`), the user's disk cache, LLVM. Cache files are written to a temporary name and renamed,
+so that processes can share a cache. An entry that does not load is dropped and built again.
 
 Every kernel has a probe: an entry that jumps to the body (a load, a test and a jump) unless a profiler has put its
-function there. Whoever holds the kernel's address need not know (:func:`watch`).
+function there. Callers of the kernel's address need not know (:func:`watch`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .target import Target, here, host
 FORMAT = 2  # change it with the layout of the cache
 _addresses: dict[str, int] = {}
 _sources: dict[int, Callable[[], Function]] = {}  # by address: what writes the kernel's text again
-_alive: list[object] = []  # what LLVM must not free
+_alive: list[object] = []  # objects that LLVM must not free
 _probes: list[
     tuple[str, int]
 ] = []  # label and address of the probe of each loaded kernel; a kernel's number is its position here
 _NOWHERE = Path(os.devnull) / "taeda"  # no file can be there
-_warned = False  # that kernels are not kept
+_warned = False  # whether a failure to keep kernels was reported
 _watcher = 0  # the function that probes call; 0: none
 
 
@@ -137,7 +137,7 @@ def compiler(target: Target | None = None) -> Compiler:
 
 
 def read_entry(path: Path) -> bytes | None:
-    """What a cache entry holds, or None where there is none or its checksum fails (then it is removed)."""
+    """The content of a cache entry; None if there is none, or if its checksum fails (then it is removed)."""
     try:
         blob = read_regular(path)
     except ValueError:
@@ -157,7 +157,7 @@ def write_entry(path: Path, code: bytes) -> None:
 
 
 def write_to_cache(path: Path, content: bytes) -> None:
-    """Store a file below :func:`cache_dir`; the first that cannot be stored is told of."""
+    """Store a file below :func:`cache_dir`. The first failure raises a warning."""
     global _warned
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ def module_text(f: Function) -> str:
 
 
 def build(f: Function, again: Callable[[], Function]) -> int:
-    """The address of the compiled kernel ``f`` on this machine; ``again()`` writes it once more (:func:`source`).
+    """The address of the compiled kernel ``f`` on this machine; ``again()`` writes its text again (:func:`source`).
 
     For a device whose kernels run elsewhere it is the number that its target gives.
 
@@ -250,7 +250,7 @@ def build(f: Function, again: Callable[[], Function]) -> int:
         return target.loads(f, again)
     text = f.text()
     digest = text_digest(f, text)
-    name = f"k{digest[:32]}"  # of the text alone: the pack has one object for several targets
+    name = f"k{digest[:32]}"  # the text alone decides: the pack has one object for several targets
     digest = hashlib.sha256(f"{target.key}\n{_compiler_version()}\n{digest}".encode()).hexdigest()[:32]
     address = _addresses.get(digest)
     if address is not None:

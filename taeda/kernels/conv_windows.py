@@ -8,8 +8,9 @@ the weights is (c, tap) by positions times positions by output channels, on the 
 exchanged. Images may be channels last in memory, or channels first. The latter are transposed in squares, or copied as
 they are where there are few channels (*planar*: a run is then the taps of one channel).
 
-A tile skips what is in the padding alone: whole runs, and the beginning and end of each. So where a block has several
-images, positions are sorted by their row; the tables give, for each row of a tile, where its sums belong.
+A tile skips the parts that lie only in the padding: whole runs, and the beginning and end of each. If a block has
+several images, positions are therefore sorted by their row. The tables give, for each row of a tile, where its sums
+belong.
 
 Three spatial dimensions cover one and two. A task works on memory in its *slot*, as in :mod:`taeda.kernels.winograd`.
 
@@ -417,7 +418,7 @@ def _panel(f: Function, dtype: str) -> Helper:
     """``panel(to, panel, places, w, w_m, w_c, m, c, taps, unit, deep, planar, w_h, halves)``: ``m`` by ``c``, see the
     kernel.
 
-    Of the channels in bfloat16 pairs, ``halves`` exist.
+    The channels come in bfloat16 pairs, of which ``halves`` exist.
     """
     t = _item(dtype)
     h = f.helper("panel", PTR, I64, PTR, PTR, *[I64] * 10)

@@ -27,7 +27,7 @@ def copy_item(f: Function, dst: Value, src: Value, item: int) -> None:
 
 
 def moved_at_once(f: Function) -> int:
-    """Bytes of a load or store of what is copied; at least 16, which LLVM divides where there are no vectors."""
+    """Bytes of one load or store of a copy; at least 16, which LLVM divides if there are no vectors."""
     return max(f.vector_bytes, 16)
 
 
@@ -190,7 +190,7 @@ def _deinterleave(f: Function, rows: list[Value], src: Value, item: int, n: int)
 
 
 def _widths(f: Function, item: int) -> list[int]:
-    """Items that are interleaved at once, most first; what is left of whole vectors goes by smaller ones."""
+    """Numbers of items that are interleaved at once, largest first; smaller ones take the rest after whole vectors."""
     n = tile_side(f, item)
     return [m for m in (n, n // 2, n // 4) if m * item >= 16 and m > 1] + [1]
 
@@ -480,7 +480,7 @@ def identity(f: Function, dtype: str) -> None:
         row = f.offset(f.data(0), R.index * columns * item)
         fill_bytes(f, row, columns * item, f.const(carrier, 0, lanes), item)
         with f.when(R.index < columns):
-            f.store(f.offset(row, R.index * item), one)  # of a complex number, the real part
+            f.store(f.offset(row, R.index * item), one)  # for a complex number, the real part
 
 
 def _store_counted(f: Function, t: Type, work: Type, value: Callable[[Value], Value]) -> None:

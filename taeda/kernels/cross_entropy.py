@@ -1,6 +1,6 @@
 """Cross entropy and negative log-likelihood of class numbers, and their gradients, as row-wise kernels.
 
-Keys are those of ``softmax.py``.
+Keys are as in ``softmax.py``.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def _log_add(f: Function, *xs: Value) -> Value:
 
 
 class _Sample:
-    """What both kernels know of sample ``n``; see :func:`ctc_forward` for the arguments."""
+    """The values of sample ``n`` that both kernels need; see :func:`ctc_forward` for the arguments."""
 
     def __init__(self, f: Function, t: Type, n: Value, first: int):
         self.f, self.t, self.n = f, t, n
@@ -70,7 +70,7 @@ class _Sample:
         return self.f.load(self.f.offset(row, (state + shift) * self.t.bytes), self.t, lanes, mask)
 
     def advance(self, before: Value, row: Value, time: Value, sign: int) -> None:
-        """All states of ``row`` from those of ``before``: stay, move by one, or skip a blank."""
+        """Compute all states of ``row`` from the states of ``before``: stay, move by one, or skip a blank."""
         f, t, lanes = self.f, self.t, self.f.lanes(self.t)
         with f.loop(0, self.states_most, lanes) as L:
             i = L.index

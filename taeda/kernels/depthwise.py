@@ -61,8 +61,7 @@ class _Slice:
 
 
 class _Plane:
-    """What both kernels know of the images they read. ``single``: the sum has one channel, one slice and one chunk of
-    taps."""
+    """The images that both kernels read. ``single``: the sum has one channel, one slice and one chunk of taps."""
 
     def __init__(self, f: Function, dtype: str, names: tuple[str, ...], lines: int, step: int, flat: bool, half: bool,
                  single: bool):  # fmt: skip
@@ -169,7 +168,8 @@ class _Plane:
         return read
 
     def prefetch_below(self, x: Value, row: Value, left: Value, following: Value) -> None:
-        """Prefetch what the block below will read of a plane ``x``, or the block at the top of the ``following`` one.
+        """Prefetch the rows of plane ``x`` that the block below will read, or the block at the top of the ``following``
+        one.
 
         The hardware prefetcher fails here: planes are short, and many rows are read in turn. With AVX2 the forward pass
         takes 0.4 to 0.5 of the time. With AVX-512, which reads whole lines, it would take 1.05 to 1.25, so it is left

@@ -133,8 +133,8 @@ def _shared_windows(f: Function, io: Type, width: int, stride: int, group: int) 
                             acc[i] = multiply_add(h, value, weight[column - i * stride], acc[i])
             H.carry = acc
         target = h.offset(to, X.index * y_w + at)
-        # The hardware prefetcher does not follow rows of pixels read a vector at a time: prefetch the next row of
-        # outputs and of what it reads.
+        # The hardware prefetcher does not follow rows of pixels that are read a vector at a time. So the next row of
+        # outputs and its inputs are prefetched.
         ahead = h.offset(source, last * tap_h)
         for column in range(WIDE):
             for row_ahead in range(stride):
@@ -284,7 +284,7 @@ def _shared_sums(f: Function, io: Type, width: int, stride: int, group: int) -> 
 
 
 def _any_sums(f: Function, io: Type, g: dict[str, Value], sums: Value, x: Value, y: Value, inside: Value) -> None:
-    """What an image adds to the sums of all taps, row by row."""
+    """Add an image to the sums of all taps, row by row."""
     t = _sums(io)
     lanes = f.lanes(t)
     zero = f.const(t, 0, lanes)

@@ -1,4 +1,5 @@
-"""Distances in a p-norm between all rows of two matrices, and their derivative; nothing larger than the result is made.
+"""Distances in a p-norm between all rows of two matrices, and their derivative; no intermediate is larger than the
+result.
 
 Lanes are rows of the second matrix, which comes transposed. ``kind`` is the norm: ``"0"`` (how many differ), ``"1"``,
 ``"2"``, ``"inf"``, or ``"p"`` for any other.
@@ -20,7 +21,7 @@ def _zero(f: Function, x: Value) -> Value:
 
 
 def _grown(f: Function, kind: str, total: Value, d: Value, p: Value) -> Value:
-    """The sum of what came so far and a difference ``d``."""
+    """The sum so far, with a difference ``d`` added."""
     size = basic.abs(d)
     if kind == "0":
         return total + f.select(d != 0, 1.0, _zero(f, d))

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all: every writer of taeda's uses :func:`atomic_write`."""
+"""Files that exist as a whole or not at all: all writers in taeda use :func:`atomic_write`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SUFFIX = ".tmp"
 def atomic_write(path: str | os.PathLike, *, folder: str | os.PathLike | None = None, sync: bool = True) -> Iterator:
     """A binary file to write: ``path`` is replaced by it when the block ends, all at once, and left alone if it fails.
 
-    What is written is in a temporary file until then. One that a killed process has left is removed by the next write
-    to the same path. What is no regular file, such as ``/dev/stdout`` or a pipe, is written to directly.
+    Until then the content is in a temporary file. If a killed process left one, the next write to the same path removes
+    it. Objects other than regular files, such as ``/dev/stdout`` or a pipe, are written to directly.
 
     Args:
-        path: the file. Of a symbolic link, what it points to is replaced.
+        path: the file. For a symbolic link, its target is replaced.
         folder: where the temporary file is, on the same file system; all that are left there are removed. Default: the
             folder of ``path``, and those for the same name.
         sync: wait until the disk has the file before the old one goes.
@@ -51,7 +51,7 @@ def atomic_write(path: str | os.PathLike, *, folder: str | os.PathLike | None = 
 
 
 def read_regular(path: str | os.PathLike) -> bytes | None:
-    """The content of a file; None where there is none. A pipe or a device is not waited for.
+    """The content of a file; None if there is none. It does not wait for a pipe or a device.
 
     Raises:
         ValueError: it is no regular file.

@@ -2,8 +2,8 @@
 
 E4M3 and E5M2 are those of Micikevicius et al. 2022 ("FP8 formats for deep learning"), the ``fnuz`` ones of Noune et al.
 2022 ("8-bit numerical formats for deep neural networks"). E8M0 is the scale of the OCP Microscaling specification 1.0.
-No arithmetic is done in them. Rounding is to nearest, ties to even. As in PyTorch, what exceeds the largest number
-becomes that number (``e4m3fn``), infinity (``e5m2``) or NaN (``fnuz``, which have neither infinities nor a negative
+No arithmetic is done in them. Rounding is to nearest, ties to even. As in PyTorch, larger numbers than the largest
+become that number (``e4m3fn``), infinity (``e5m2``) or NaN (``fnuz``, which have neither infinities nor a negative
 zero).
 """
 

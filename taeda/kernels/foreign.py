@@ -8,7 +8,7 @@ from .build import build
 from .ir import F32, F64, I8, I16, I32, I64, PTR, Function, Type
 from .target import here
 
-#: Numbers in C, by the words of a key: the type, and what is said of it to a compiler of narrow integers.
+#: Numbers in C, by the words of a key: the type, and the attribute that a compiler needs for narrow integers.
 NUMBERS: dict[str, tuple[Type, str]] = {
     "i8": (I8, " signext"), "i16": (I16, " signext"), "i32": (I32, " signext"), "i64": (I64, ""),
     "u8": (I8, " zeroext"), "u16": (I16, " zeroext"), "u32": (I32, " zeroext"), "u64": (I64, ""),

@@ -70,7 +70,7 @@ def apply_steps(
 def build_fused(
     steps: Sequence[Step], outs: Sequence[int], leaves: Sequence[str], classes: str, name: str = "fused"
 ) -> int:
-    """The address of a compiled kernel of several pointwise ops, none of a dtype that is only stored.
+    """The address of a compiled kernel of several pointwise ops, none in a dtype that is only stored.
 
     Args:
         steps: the ops, each after those that it reads.

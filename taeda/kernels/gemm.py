@@ -47,7 +47,7 @@ A_TILES = 22  # with its padding and a panel of B this fits the second-level cac
 
 
 class Context:
-    """What the tiles of one block share, on the stack: one int64 per name."""
+    """Values that the tiles of one block share, on the stack: one int64 per name."""
 
     NAMES = (
         "k", "a_m", "a_k", "a_tile", "b_k", "c_m", "d_m",
@@ -64,7 +64,7 @@ class Context:
     @classmethod
     def new(cls, f: Function) -> Context:
         made = cls(f, f.scratch(8 * len(cls.NAMES)))
-        if f.vector_bytes < 16:  # nobody uses what the user of the tiles leaves out, but a device may see it copied
+        if f.vector_bytes < 16:  # these stores are not needed, but a device may see the block copied
             made.set(**{name: f.i64(0) for name in cls.NAMES})
         return made
 
@@ -333,7 +333,7 @@ def matmul(f: Function, dtype: str) -> None:
         with f.loop(0, g["k"], g["kc"]) as K:
             depth = smaller(f, g["k"] - K.index, g["kc"])
             at_a, at_b = f.offset(a, K.index * g["a_k"]), f.offset(b, K.index * g["b_k"])
-            # Packed before, B has all panels of one block of k, then those of the next.
+            # Packed B has all panels of one block of k, then those of the next.
             at_b = f.offset(at_b, f.select(packed, column * depth * t.bytes, f.i64(0)))
             b_n = f.select(packed, depth * t.bytes, g["b_n"])
             with f.when(packs_a):
@@ -388,7 +388,7 @@ class Block:
             f.store(f.offset(self.zeros, v * self.lanes * t.bytes), f.const(t, 0, self.lanes))
 
     def set_c(self, first: Value, init: Value, c: Value, c_m: Value, d: Value, d_m: Value) -> None:
-        """What a block is added to: nothing, D or the filled C for the first one, C for the others."""
+        """The addend of a block: nothing, D or the filled C for the first one, C for the others."""
         f = self.f
         given, none = first & (init == 1), first & (init == 0)
         self.c, self.d = c, f.select(given, d, f.select(none, self.zeros, c))
@@ -396,8 +396,9 @@ class Block:
         self.context.set(c_m=c_m, d_m=f.select(given, d_m, f.select(none, f.i64(0), c_m)))
 
     def prefetch_panel(self, panel: Value, b_k: Value, depth: Value, packed: Value, fast: Value, there: Value) -> None:
-        """Have the tiles prefetch ``panel`` while they work, if ``there``: sequentially if ``packed``, else down its
-        rows."""
+        """Let the tiles prefetch ``panel`` while they work, if ``there``: sequentially if ``packed``, else down its
+        rows.
+        """
         f = self.f
         lines = self.width * self.t.bytes // 64
         twice = packed & (fast != 0)  # packed tiles prefetch at every second k

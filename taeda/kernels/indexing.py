@@ -1,9 +1,10 @@
 """Kernels that read or write where an index says: rows, elements along a dimension, masks, counts.
 
-Kernels that compute nothing know only the size of an item. An index is int64 and contiguous. A kernel that reads by
-index checks it meanwhile and reports errors through a slot (``bad``). A kernel that writes runs after
-:func:`check_bounds`, so nothing is written before all of the index is checked. It reads the slot: on a device nobody
-else may have looked. Writes to one place happen in the order of the index, whatever the number of threads.
+Kernels that only move data know only the size of an item. An index is int64 and contiguous. A kernel that reads by
+index checks it at the same time and reports errors through a slot (``bad``). A kernel that writes runs after
+:func:`check_bounds`, so nothing is written before all of the index is checked. It reads the slot, because on a device
+the check's result may not have been read yet. Writes to one place happen in the order of the index, whatever the number
+of threads.
 """
 
 from __future__ import annotations
@@ -289,7 +290,7 @@ def _in_groups(f: Function, r: _Rows, body: Callable[[Value, Value], None]) -> N
 def _place(
     f: Function, places: Value, count: Value, offsets_at: Callable[[Value, Value | None], tuple[Value, Value]]
 ) -> Value:
-    """Put ``count`` byte offsets into ``places``; return what was out of range, lane by lane.
+    """Put ``count`` byte offsets into ``places``. Returns which are out of range, lane by lane.
 
     ``offsets_at`` gives a vector of them from a position on, and which are out of range.
     """
@@ -474,8 +475,9 @@ def _scatter_row(
 
 
 def _gather_dense(f: Function, item: int, n: Value, size: Value, at: list[Value]) -> Value:
-    """``near[d] = far[index[d]]`` for contiguous ``at = [far, near, index]``; return what was out of range, lane by
-    lane."""
+    """``near[d] = far[index[d]]`` for contiguous ``at = [far, near, index]``. Returns which are out of range, lane by
+    lane.
+    """
     wide, none = f.lanes(I64), f.const(I64, 0, f.lanes(I64))
     places, wrong = f.scratch(GROUP * 8), f.scratch(8 * f.lanes(I64))
     with f.loop(0, n, GROUP, carry=[none]) as G:
@@ -561,7 +563,7 @@ def _keep_true(
         if f.vector_bytes >= 64:  # whole stores would take 1.25 of the time: each crosses cache lines
             f.store(place, x, f.first(after - at, lanes))
             return after
-        with f.branch(at + lanes <= end) as B:  # what follows is overwritten
+        with f.branch(at + lanes <= end) as B:  # the rest is overwritten
             f.store(place, x)
             B.otherwise()
             f.store(place, x, f.first(after - at, lanes))

@@ -34,7 +34,7 @@ SHORT = 16
 
 
 class _Loop:
-    """What ``with f.loop(...)`` yields: ``index`` and the loop-carried values ``carry``."""
+    """The result of ``with f.loop(...)``: ``index`` and the loop-carried values ``carry``."""
 
     def __init__(self, index: Value | None, carry: tuple[Value, ...]):
         self.index = index  # type: ignore[assignment]
@@ -65,26 +65,25 @@ class Function:
         self.end = Value(self, I64, 1, "%end")
         self._allocas: list[str] = []
         self._helpers: list[Helper] = []
-        self._called: dict[str, Helper] = {}  # of `called`, by name and types
-        #: What a profile calls this kernel.
+        self._called: dict[str, Helper] = {}  # helpers of `called`, by name and types
+        #: The kernel's name in a profile.
         self.label = name
         #: Whether only other kernels call this one: a profile counts it as part of them.
         self.inner = False
-        #: Instruction sets that this kernel needs beyond the target's (LLVM's names); whoever sets them checks for
-        #: them.
+        #: Instruction sets that this kernel needs beyond the target's (LLVM's names). The code that sets them checks
+        #: for them.
         self.features: tuple[str, ...] = ()
-        #: What computes elements that a row-wise kernel would load (:class:`~taeda.kernels.rows.Prologue`), if
-        #: anything.
+        #: Computes the elements that a row-wise kernel would load (:class:`~taeda.kernels.rows.Prologue`), if set.
         self.prologue: object = None
         self.epilogue: object = None
-        #: Of a pointwise kernel, for each operand: bytes of an element, bytes of each number of it, layout. Of the
-        #: operands it writes the first ``outs``.
+        #: For each operand of a pointwise kernel: bytes of an element, bytes of each number of it, layout. The first
+        #: ``outs`` operands are written.
         self.elements: tuple[tuple[int, int, str], ...] = ()
         self.outs = 0
-        #: Of a transposed copy: bytes of an item, rows and columns of the result in one unit, 0 for all columns.
+        #: For a transposed copy: bytes of an item, rows and columns of the result in one unit, 0 for all columns.
         self.transposes: tuple[int, ...] = ()
-        #: Threads that do one unit together on a device without vectors: each has a lane of every vector, and what is
-        #: no vector is the same for all.
+        #: Threads that do one unit together on a device without vectors: each has a lane of every vector, and all have
+        #: the same scalars.
         self.threads = 1
         #: Where the schedule offers it, a body with a fast path puts here which lanes it is wrong for. The vectors with
         #: such lanes are computed ``again``, with this None.
@@ -421,7 +420,7 @@ class Function:
     def opaque(self, pointer: Value) -> Value:
         """``pointer`` with its origin hidden, so that LLVM keeps the addresses of a loop as they are written.
 
-        Else it turns ``p, p + s, p + 2 * s`` into a chain of sums, each waiting for the one before.
+        Otherwise it turns ``p, p + s, p + 2 * s`` into a chain of sums, each waiting for the one before.
         """
         return self.emit(f'call ptr asm "", "=r,0"({pointer.typed})', PTR)
 
@@ -596,7 +595,7 @@ class Function:
 
 
 class _Branch:
-    """What ``with f.branch(...)`` yields."""
+    """The result of ``with f.branch(...)``."""
 
     def __init__(self, fn: Function, no: str, done: str):
         self._fn, self._no, self._done = fn, no, done
@@ -612,7 +611,7 @@ class _Branch:
 class Helper(Function):
     """An internal function of a kernel's module, with its own parameters (``params``) and at most one result.
 
-    It keeps the register allocator's problem small, and is emitted once, however often it is called.
+    This keeps the register allocator's problem small. The code is emitted once, however often it is called.
     """
 
     def __init__(self, name: str, params: Sequence[Type], vector_bytes: int, lanes: Sequence[int] = ()):

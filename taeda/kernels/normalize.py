@@ -26,8 +26,8 @@ from .rowwise import Group, Kept, Schedule, rowwise
 
 Dtypes = tuple[str | None, ...]
 
-#: Rows of at most so many bytes are normalized several at a time. Of longer ones, 512 x 1024 float32 takes 78 us one by
-#: one and 102 three at a time.
+#: Rows of at most so many bytes are normalized several at a time. Longer rows go one by one: 512 x 1024 float32 takes
+#: 78 us so, and 102 three at a time.
 SHORT = 2048
 
 
@@ -531,7 +531,7 @@ def batch_norm_backward(
 ) -> None:
     """Gradients of input, weight and bias. Operands: dx, dw, db, g, x, mean, rstd, weight.
 
-    With ``training`` the statistics are those of the batch and carry gradient themselves.
+    With ``training`` the statistics are the batch's and carry gradient themselves.
     """
     working = compute(dtypes[4])
     t = part(working)

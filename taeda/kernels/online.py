@@ -21,10 +21,10 @@ from .scalar.exponential import exp_difference
 STRETCH = 32
 #: Vectors that are processed at once.
 UNROLL = 4
-#: Bytes of exponentials that are kept on the stack; those of longer rows are computed again.
+#: Bytes of exponentials that are kept on the stack; longer rows compute them again.
 KEPT = 1 << 18
 
-#: ``write(known, x, factor)`` gives what is stored: ``x`` is the element, or its kept exponential with the factor.
+#: ``write(known, x, factor)`` gives the value to store: ``x`` is the element, or its kept exponential with the factor.
 Write = Callable[[Sequence[Value], Value, Value | None], Value]
 
 
@@ -106,7 +106,7 @@ class Online:
         return self.f.offset(self.factors, index / self.stretch * self.register)
 
     def _inside(self, row: Row | None, at: Value, whole: bool) -> tuple[Value | None, Value | None]:
-        """How much of the row is left from ``at`` on, and that as a mask; None for a ``whole`` register."""
+        """The rest of the row from ``at`` on, as a count and as a mask; None for a ``whole`` register."""
         if row is None or whole:
             return None, None
         return row.n0 - at, self.f.first(row.n0 - at, self.lanes)
@@ -128,7 +128,7 @@ class Online:
         return L.carry[0]
 
     def _head(self, coming: Row | None, ready: Row | None, known: Sequence[Value], write: Write | None):
-        """What precedes whole registers: the maximum and sum of ``coming`` so far, and both rows without it."""
+        """The part before whole registers: the maximum and sum of ``coming`` so far, and both rows without it."""
         f, lanes, at = self.f, self.lanes, self.f.i64(0)
         top, total = self.low, f.const(self.t, 0, lanes)
         if ready:

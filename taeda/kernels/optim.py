@@ -63,7 +63,7 @@ def _update(f: Function, rule: Callable, flags: tuple, t: Type, bases: list[Valu
 
 @contextmanager
 def _without_denormals(f: Function) -> Iterator[None]:
-    """Take denormal numbers for zero meanwhile, on processors that are slow with them (x86).
+    """Treat denormal numbers as zero inside the block, on processors that are slow with them (x86).
 
     The moments of an element whose gradient stays 0 end as such numbers: the step of Adam over 4,610 of them took 58
     us, and takes 5.6.
@@ -173,7 +173,7 @@ def _lerp(f: Function, x: Value, y: Value, weight: Value) -> Value:
     return f.select(weight < 0.5, f.fma(weight, away, x), y - away * (1.0 - weight))
 
 
-#: What :func:`each` computes from an element, the element of the other list (None where there is none) and the number.
+#: The result of :func:`each` from an element, the element of the other list (None if there is none) and the number.
 _EACH: dict[str, Callable[[Function, Value, Value, Value], Value]] = {
     "scale": lambda f, x, y, number: x * number,
     "bound": lambda f, x, y, number: f.select(x > number, number, f.select(x < -number, -number, x)),  # NaN stays

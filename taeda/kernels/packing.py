@@ -56,7 +56,7 @@ def pack_transpose(f: Function, t: Type, vectors: int) -> Helper:
     """``transpose(to, b, b_n, k, columns)``: columns of B, each contiguous along k, transposed into the panel's rows.
 
     It works on squares of ``lanes x lanes``. The last ones write up to ``lanes - 1`` rows past ``k``; the panel has
-    room for them.
+    room for these rows.
     """
     h = f.helper("pack_transpose", PTR, PTR, I64, I64, I64)
     to, b, b_n, k, columns = h.params
@@ -286,7 +286,7 @@ def widen(f: Function, dtype: str) -> None:
 
 @kernel
 def pack_b(f: Function, dtype: str) -> None:
-    """All of B as panels of ``[depth, width]``, those of the first ``kc`` of k first. The range counts panels."""
+    """All of B as panels of ``[depth, width]``, first the panels of the first ``kc`` of k. The range counts panels."""
     t = TYPES[dtype]
     shape, lanes = tile_shape(f.vector_bytes), f.lanes(t)
     width = shape.vectors * lanes

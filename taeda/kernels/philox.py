@@ -17,7 +17,7 @@ from .ir import F32, F64, I64, PTR, TYPES, U32, U64, Function, Type, Value
 from .random import _sine_cosine, _stored, _unit32, _unit64, _wide
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-_STEPS = (0x9E3779B9, 0xBB67AE85)  # of the key
+_STEPS = (0x9E3779B9, 0xBB67AE85)  # increments of the key
 _ROUNDS = 10
 
 
@@ -41,7 +41,7 @@ def _block(f: Function, index: Value, call: Value, seed: Value) -> list[Value]:
 
 
 class _Words:
-    """What draws the words of elements; ``arg[2]`` is the seed and ``arg[3]`` the number of the call.
+    """Draws the words of elements; ``arg[2]`` is the seed and ``arg[3]`` the number of the call.
 
     A graph that runs again draws other numbers: if ``arg[3]`` is negative, ``arg[2]`` is the address of the seed and of
     the first call's number, and the lower bits of ``arg[3]`` count from there.

@@ -61,7 +61,7 @@ class _SideBySide(_Fold):
         return tuple(after)
 
     def _prefetch(self, outer: Value | None, inner: Value, lanes: int) -> None:
-        """Prefetch what comes from memory, in the first pass that loads it."""
+        """Prefetch operands that come from memory, in the first pass that loads them."""
         f, s, rest = self.row.f, self.row.schedule, set(self.fresh)
         for fold in self.folds:
             new = [i for i in fold.ins if i in rest]
@@ -138,7 +138,7 @@ def pipeline(
         return _Fold(row, stage.ins, stage.init, step, stage.combine, stage.outs, True, None, ())
 
     def run_stages(rows: Sequence[Value], known: Sequence[Sequence[Value]]) -> list[Sequence[Value]]:
-        """Run each of the first stages on its row; ``known`` is what the passes before found."""
+        """Run each of the first stages on its row; ``known`` are the results of earlier passes."""
         folds = [
             fold_of(stage, row_at(index), of_row) for stage, index, of_row in zip(stages, rows, known, strict=False)
         ]

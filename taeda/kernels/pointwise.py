@@ -173,7 +173,7 @@ class _Schedule:
         narrow = any(stored(o.dtype).bytes < 4 for o in self.operands)
         able = min(strided, default=4) >= 4 if f.vector_bytes >= 64 else not strided and not narrow
         self.masked = self.lanes > 1 and f.vector_bytes >= 32 and able
-        # Broadcast here: LLVM would not move what is the same for all vectors out of the loop.
+        # Broadcast here: LLVM would not move values that are the same for all vectors out of the loop.
         self.wide_params = [self._splat(x, self.lanes) for x in self.params]
 
     def _params(self, at: int) -> list[Number]:

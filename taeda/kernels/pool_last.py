@@ -1,6 +1,6 @@
 """Pooling of images with channels last: vectors hold neighbouring channels of one pixel, and images are read in place.
 
-Half precision is computed in float32. The loops leave out what a window has outside of the image.
+Half precision is computed in float32. The loops leave out the parts of a window outside the image.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def pool_last(f: Function, dtype: str, kind: str, plain: bool) -> None:
     """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range counts
     rows.
 
-    ``plain``: windows of a fixed size without gaps. Else divisions for each pixel take longer than its 16 channels.
+    ``plain``: windows of a fixed size without gaps. For other windows the divisions for each pixel take longer than its
+    16 channels.
     """
     stored, t = part(dtype), part(WORKING.get(dtype, dtype))
     lanes = f.lanes(t)
@@ -78,8 +79,8 @@ def pool_last(f: Function, dtype: str, kind: str, plain: bool) -> None:
 
 @kernel
 def pool_back_last(f: Function, dtype: str, kind: str) -> None:
-    """What every input gets from the windows that contain it. Dilation 1, windows of a fixed size. The range counts
-    input rows.
+    """The gradient that every input gets from the windows that contain it. Dilation 1, windows of a fixed size. The
+    range counts input rows.
 
     ``kind`` is ``sum``, or ``argmax`` where a window's gradient goes to the one input that its index (third pointer)
     names.

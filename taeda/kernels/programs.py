@@ -1,9 +1,9 @@
 """Kernels of tiles: a program that runs once for each place of an index space, from the nodes of its trace.
 
 A :class:`Node` is a tile: a scalar, or numbers in one or two dimensions whose sizes are powers of two. Nodes are
-computed where they are used, one register after the other, unless they are *kept*: products, transposes, and what is
-costly and used twice are written to memory on the stack. A load or store that reaches past its tensor is masked: where
-all columns of a row are inside, which is found once for each row, there is no mask.
+computed where they are used, one register after the other, unless they are *kept*: products, transposes, and costly
+nodes that are used twice are written to memory on the stack. A load or store that reaches past its tensor is masked.
+Where all columns of a row are inside, which is found once for each row, there is no mask.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHEAP = 3
 #: Operations after which a tile of at most so many elements is kept anyway: a longer expression is computed in several
 #: passes.
 LONG, SMALL = 200, 2048
-#: What reads its operands at other places than its own.
+#: Nodes that read their operands at other places than their own.
 PLACES = {"store", "load", "loop", "phi", "final", "dot", "trans", "expand", "full", "rand"}
 #: Functions that take about as long as a sum.
 LIGHT = {"abs", "neg", "maximum", "minimum", "where", "floor", "ceil", "trunc", "round", "sign", "isnan", "invert"}
@@ -49,7 +49,7 @@ class Block:
 
 
 class Node:
-    """A tile, or what a program does: stores and loops. ``data`` is what its kind needs beside the other nodes."""
+    """A tile, or an action of a program: a store or a loop. ``data`` is what its kind needs beside the other nodes."""
 
     __slots__ = ("args", "block", "data", "dtype", "kind", "shape")
 
@@ -68,7 +68,7 @@ class Memory(NamedTuple):
 
 
 class Access(NamedTuple):
-    """What a load or a store reaches: the number of the tensor; ``mask`` and ``other`` are numbers of arguments."""
+    """The target of a load or a store: the number of the tensor; ``mask`` and ``other`` are numbers of arguments."""
 
     tensor: int
     mask: int | None = None
@@ -76,7 +76,7 @@ class Access(NamedTuple):
 
 
 class Loop:
-    """The data of a loop: its range, and what it carries, as triples of the value inside, the first and the next."""
+    """The data of a loop: its range, and its carried values as triples of the value inside, the first and the next."""
 
     def __init__(self, index: Node, body: Block, step: int) -> None:
         self.index, self.body, self.step = index, body, step
@@ -120,7 +120,7 @@ def words(dims: int, tensors: Sequence[Memory]) -> tuple[list[int], int]:
 
 
 def step_of(n: Node) -> int | None:
-    """By how much a value grows from one column to the next; None: it is not always the same."""
+    """The difference of a value from one column to the next; None if it varies."""
     if not n.shape:
         return 0
     if n.kind == "arange":
@@ -154,13 +154,13 @@ def guarded(n: Node) -> tuple[Node, Node] | None:
     return places, end
 
 
-#: Where the columns end that a statement has to compute: sizes, each as a tensor's number and a dimension, and scalars.
-#: None: nowhere.
+#: The end of the columns that a statement must compute: sizes, each as a tensor's number and a dimension, and scalars.
+#: None means no end.
 Ends = tuple | None
 
 
 def past(n: Node, tensors: Sequence[Memory]) -> tuple[float, Ends] | None:
-    """The one value that ``n`` has past the ends that come with it; None where that is not known."""
+    """The one value that ``n`` has past the ends that are returned with it; None if it is not known."""
     if n.kind == "const":
         return n.data, ()
     if n.kind in ("cast", "full"):
@@ -183,7 +183,7 @@ def past(n: Node, tensors: Sequence[Memory]) -> tuple[float, Ends] | None:
 
 
 def end_of_access(n: Node, tensors: Sequence[Memory]) -> Ends:
-    """Where the columns of a load or a store end that are those of a tensor from the first on, without a mask."""
+    """The end of the columns of a load or a store, if they are a tensor's from the first on, without a mask."""
     memory = tensors[n.data.tensor]
     tiles = [(d, i) for d, i in enumerate(indices_of(n, memory)) if i.shape]
     if not tiles or n.data.mask is not None:
@@ -289,14 +289,14 @@ def _within(place: Value, size: Value) -> Value:
 
 
 def identity(kind: str, t: Type) -> float:
-    """What changes no result of a fold."""
+    """The value that changes no result of a fold."""
     low = float("-inf") if t.kind == "f" else -(2 ** (t.bits - 1))
     high = float("inf") if t.kind == "f" else 2 ** (t.bits - 1) - 1
     return {"sum": 0, "prod": 1, "max": low, "min": high}[kind]
 
 
 class _Statement:
-    """One pass over a tile: what it computes, and the accesses in line with its columns."""
+    """One pass over a tile: its computation, and the accesses in line with its columns."""
 
     def __init__(self, emitter: _Emitter, roots: Sequence[Node], shape: tuple[int, ...], dtype: str,
                  store: Node | None = None, whole: Sequence[Node] = (), ends: Ends = None) -> None:  # fmt: skip
@@ -321,8 +321,9 @@ class _Statement:
         self.end = emitter.last(ends, self.columns, self.lanes)
 
     def run(self, begin: Callable, body: Callable, finish: Callable) -> None:
-        """``state = begin(row)`` gives the first values of a row, ``body(at, state, number)`` the next ones, and
-        ``finish(row, states)`` takes those of all registers that are computed side by side."""
+        """``state = begin(row)`` gives the first values of a row, ``body(at, state, number)`` the next ones.
+        ``finish(row, states)`` takes the states of all registers that are computed side by side.
+        """
         f = self.emitter.f
         self.emitter.work(self.rows * self.columns)
         if self.rows == 1:
@@ -372,7 +373,7 @@ class _Statement:
             for u in range(side):
                 states[u] = tuple(L.carry[u * width : (u + 1) * width])
 
-        if count is None and self.columns == lanes:  # one vector, which has what it needs
+        if count is None and self.columns == lanes:  # one vector, which has all it needs
             states = [tuple(body(at_column(f.i64(0), True), first))]
         elif self.unroll > 1:
             many = whole & -wide
@@ -416,10 +417,11 @@ class _Emitter:
         self._keep(program.block)
 
     def work(self, n: int) -> None:
-        """Count what a program does, to share programs among threads."""
+        """Count a program's work, so that programs can be shared among threads."""
         self.cost += n * self.times
 
-    # ---- what is kept -----------------------------------------------------------------------------------------------
+    # ---- nodes that are kept
+    # ---------------------------------------------------------------------------------------------
     def _each(self, block: Block) -> Iterator[Node]:
         for n in block.items:
             yield n
@@ -427,7 +429,7 @@ class _Emitter:
                 yield from self._each(n.data.body)
 
     def _count(self, block: Block) -> None:
-        """Who uses what: only what a store needs counts."""
+        """Find the users of each node; only nodes that a store needs count."""
         self.users = {}
         needed: set[Node] = set()
         carried: set[Node] = set()
@@ -534,8 +536,9 @@ class _Emitter:
         return found
 
     def lazy(self, roots: Sequence[Node], whole: Sequence[Node] = ()) -> list[tuple[Node, bool]]:
-        """What is computed at each place for ``roots``, operands first, and whether it is in line with their columns.
-        ``whole`` are computed though they are kept."""
+        """The nodes to compute at each place for ``roots``, operands first, and whether each is in line with their
+        columns. Nodes of ``whole`` are computed although they are kept.
+        """
         found: dict[tuple[Node, bool], None] = {}
 
         def walk(n: Node, inline: bool) -> None:
@@ -593,7 +596,7 @@ class _Emitter:
         return found[1] if found is not None and found[0] == identity(kind, part(n.dtype)) else None
 
     def ends_of_uses(self, n: Node) -> Ends:
-        """The ends past which nobody reads ``n``, which is kept."""
+        """The ends past which ``n``, a kept node, is never read."""
         ends: tuple = ()
         seen, stack = {n}, [n]
         while stack:
@@ -642,7 +645,7 @@ class _Emitter:
         return self.f.offset(buffer, place * part(dtype).bytes)
 
     def child(self, n: Node, at: At) -> Value:
-        """The value of an operand at the place of what it is an operand of; a scalar where it has one column."""
+        """The value of an operand at its user's place; a scalar where it has one column."""
         if not n.shape:
             return self.scalar(n)
         if two(n.shape)[1] == 1 and (at.lanes > 1 or at.inline):
@@ -730,8 +733,9 @@ class _Emitter:
 
     # ---- statements -------------------------------------------------------------------------------------------------
     def vector(self, at: At, compute: Callable[[At], Value], place: Value | None = None) -> Value:
-        """What ``compute`` gives, by the usual paths of functions; again for vectors that these are wrong for. It is
-        also stored to ``place``."""
+        """The result of ``compute`` by the usual paths of functions, computed again for vectors where these are wrong.
+        It is also stored to ``place``.
+        """
         f = self.f
         f.rare = [] if at.plain and f.threads == 1 else None
         made = compute(at._replace(known=dict(at.known)))
@@ -971,7 +975,7 @@ class _Emitter:
             moved = [c for c in tiles if c[2] is not c[0]]
             self.prepare([c[2] for c in moved if c[2] not in self.late])
             self.prepare([a for c in moved if c[2] in self.late for a in c[2].args])
-            copies, own = [], []  # what reads other carried tiles is computed before any of them is written
+            copies, own = [], []  # values that read other carried tiles are computed before any of these is written
             for inside, _, following in moved:
                 if (following in self.kept and following not in self.late) or following.kind in ("final", "reduce"):
                     copies.append((inside, self.buffers[following]))

@@ -73,7 +73,7 @@ def characteristic() -> tuple[int, ...]:
         return functools.reduce(operator.xor, (p << i for i in range(q.bit_length()) if q >> i & 1), 0)
 
     whole, less = (1 << STATE) | (1 << MIDDLE), (1 << (STATE - 1)) | (1 << (MIDDLE - 1))
-    powers = [1]  # of `less` up to 31; each is multiplied by `whole`
+    powers = [1]  # powers of `less` up to 31; each is multiplied by `whole`
     for _ in range(31):
         powers.append(times(powers[-1], less))
     total = powers[31]
@@ -94,7 +94,7 @@ def jump(f: Function) -> None:
     """
     out, words, places, starts = (f.data(i) for i in range(4))
     lanes = f.lanes(U32)
-    count = 20 if f.vector_bytes >= 64 else 10  # of sums in registers
+    count = 20 if f.vector_bytes >= 64 else 10  # number of sums in registers
     size, room = 4 * lanes * count, 4 * (STATE + 16)
     sums = f.scratch(room)
     with f.loop(f.begin, f.end) as R:
@@ -220,7 +220,9 @@ def _stored(x: Value, t: Type) -> Value:
 
 
 def _words_of(f: Function, source: Type) -> Callable[[Value, int], Value]:
-    """What gives the words of elements from ``i`` on: from the sequence, or from what draws them (the prologue)."""
+    """A function that gives the words of elements from ``i`` on: from the sequence, or from the prologue that draws
+    them.
+    """
     made: Any = f.prologue
     if made is not None:
         return lambda i, width: made(i, source, width)
@@ -358,7 +360,7 @@ def dropout(f: Function, dtype: str, stream: bool) -> None:
 
 @kernel
 def fence(f: Function) -> None:
-    """Make what was stored past the cache visible to other threads."""
+    """Make stores past the cache visible to other threads."""
     f.fence()
 
 

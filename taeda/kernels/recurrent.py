@@ -71,8 +71,9 @@ def _lstm(r: _Rows, save: bool) -> tuple[Value, Value]:
 
 
 def _lstm_gradient(r: _Rows, dh: Value, dc: Value) -> Value:
-    """Store the gradient of the gates to ``d_x``; return that of c. ``dc``: the gradient that reaches the new c
-    directly."""
+    """Store the gradient of the gates to ``d_x``; return the gradient of c. ``dc``: the gradient that reaches the new c
+    directly.
+    """
     i, forget, g, o = (r.load("saved", k) for k in range(4))
     old = r.load("old_c")
     t = tanh(r.f.fma(forget, old, i * g))

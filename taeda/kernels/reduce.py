@@ -282,7 +282,7 @@ def _indexed(largest: bool) -> Reduction:
             [x], [(dtype, lowest(t) if largest else highest(t)), (position.name, none)], step,
             lambda a, b: choose(f, a, b), blocked=False, index=position,
         )  # fmt: skip
-        index = f.select(index == none, 0, index).to(I64)  # nothing beat the identity: all are equal to it
+        index = f.select(index == none, 0, index).to(I64)  # no element beat the identity: all are equal to it
         base = row.schedule.param(BASE, I64) + row.a * row.schedule.param(STEP, I64)
         return value, index + base
 
@@ -494,7 +494,7 @@ def merge(f: Function, op: str, dtype: str, outs: tuple[str, ...]) -> None:
 
 
 def lane_type(op: str, working: str) -> Type:
-    """The type that decides the lanes: the values', or that of positions if it is wider."""
+    """The type that decides the number of lanes: the values' type, or the positions' if it is wider."""
     types = [part(working)]
     if op in ("max", "min", "argmax", "argmin"):
         types.append(_position(working))

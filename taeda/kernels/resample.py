@@ -16,7 +16,7 @@ AT_ONCE = 4  # vectors for which the taps are looked up once
 
 
 def working(dtype: str) -> str:
-    """The dtype that ``dtype`` is computed in, also that of weights."""
+    """The dtype for computing with ``dtype``, also for weights."""
     return WORKING.get(dtype, dtype)
 
 

@@ -49,7 +49,7 @@ WARP = 32
 
 
 class Group:
-    """Consecutive rows, at most as many as a vector has lanes; what they fold to are the lanes of one vector.
+    """Consecutive rows, at most as many as a vector has lanes. Their folded results are the lanes of one vector.
 
     Where rows are short, most of the time went into combining lanes and into computations per row: layer norm of 768 x
     128 float32 took 44 us one row at a time.
@@ -217,13 +217,14 @@ class Schedule:
         return tuple(found)
 
     def prefetched_of(self, operands: Iterable[int]) -> list[int]:
-        """What to prefetch where ``operands`` are read: themselves; for a computed one, its leaves that run along
-        the row."""
+        """The operands to prefetch where ``operands`` are read: themselves; for a computed one, its leaves that run
+        along the row.
+        """
         leaves = [k for k in self.leaves if self.operands[k].layout == "c"]
         return [k for i in operands for k in (leaves if self.operands[i].made else (i,))]
 
     def prefetched_leaves(self) -> list[int]:
-        """What to prefetch where results are stored: the epilogue's leaves that run along the row."""
+        """The operands to prefetch where results are stored: the epilogue's leaves that run along the row."""
         follows = self.follows if self.epilogue else ()
         return [k for k in follows if k is not None and self.operands[k].layout == "c"]
 
@@ -330,7 +331,7 @@ class Schedule:
             at, a, u = L.carry
             L.test(at < f.end)
             step, pending = f.i64(1), f.const(BOOL, True)
-            for tile in sizes if lanes > 1 else ():  # without vectors, neighbours are those of other threads
+            for tile in sizes if lanes > 1 else ():  # without vectors, neighbours belong to other threads
                 size = f.i64(tile)
                 if tile >= FRONT:
                     left = f.select(whole - u < f.end - at, whole - u, f.end - at)
@@ -360,7 +361,7 @@ class Schedule:
 def build_with(emit: kernel, key: tuple, prologue: Prologue | None, epilogue: Epilogue | None, label: str) -> int:
     """The address of the kernel ``emit(f, *key)`` with a prologue, an epilogue or both; profiles call it ``label``.
 
-    The results are those of the kernel with separate pointwise kernels before and after it.
+    The results equal those of the kernel with separate pointwise kernels before and after it.
     """
 
     def write() -> Function:

@@ -1,4 +1,4 @@
-"""Compiled kernels that a wheel brings along: one file, made by ``tools/shipped.py`` when the wheel is made.
+"""Compiled kernels that come with a wheel: one file, made by ``tools/shipped.py`` when the wheel is made.
 
 A kernel is found by the hash of its text and the target that it would be compiled for. The file is used where the
 compiler has the version that made it. So a program computes the same with the file as without it. A damaged file is as

@@ -24,11 +24,11 @@ from .ir import F32, I32, I64, PTR, TYPES, U8, U16, U32, Function, Helper, Type,
 from .target import amx, here, vendor
 from .tile import smaller, transpose
 
-SIDE = 16  # of a block, in words
+SIDE = 16  # side of a block, in words
 BLOCK = SIDE * SIDE * 4  # bytes
 ROWS = 8  # rows of C that the engine ``dot`` does at a time
 TASK, ROWS_OF_TASK = 256 * 256, 256  # most numbers and rows of C in a task: its sums take 256 KiB of the stack
-#: Blocks along k that are multiplied at a time: those of B nearly stay in the first-level cache while A passes.
+#: Blocks along k that are multiplied at a time: B's blocks nearly stay in the first-level cache while A passes.
 DEPTH = {"amx": 8, "dot": 16}
 SUMS = {"bfloat16": F32, "int8": I32}
 SIGN_BITS = 0x80808080  # adds 128 to, or subtracts it from, each number of a word
@@ -220,7 +220,7 @@ def _amx_block(f: Function, dtype: str, down: int, across: int) -> Helper:
 
 
 def dot(h: Function, dtype: str, acc: Value, a: Value, b: Value) -> Value:
-    """``acc`` plus the products of the numbers in each word, summed; for integers those of ``a`` are unsigned."""
+    """``acc`` plus the products of the numbers in each word, summed; for integers, ``a``'s numbers are unsigned."""
     pieces = (acc.lanes * 2, "bfloat") if dtype == "bfloat16" else (acc.lanes * 4, "i8")
     spelled = f"<{pieces[0]} x {pieces[1]}>"
     a, b = (h.emit(f"bitcast {x.typed} to {spelled}", x.type, x.lanes) for x in (a, b))

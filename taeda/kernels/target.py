@@ -20,7 +20,7 @@ class Target:
     cpu: str
     features: str
     vector_bytes: int
-    #: What takes a kernel's text, and what writes it again, where another machine than this runs it: gives a number.
+    #: For a target of another machine: takes a kernel's text and a function that writes it again, and gives a number.
     loads: Callable[[Any, Callable[[], Any]], int] | None = field(default=None, compare=False)
 
     @property
@@ -121,12 +121,12 @@ def _no_devices(number: int, name: str, args: tuple, compile: Callable[[], int])
     raise NotImplementedError(f"{name}: there is no device number {number}")
 
 
-#: What the device of a number has for a kernel; set likewise.
+#: The kernel of a device by the device's number; set likewise.
 build_there: Callable[[int, str, tuple, Callable[[], int]], int] = _no_devices
 
 
 def here() -> Target:
-    """What kernels of this thread's place are built for."""
+    """The target of kernels for this thread's place."""
     number = place()
     return DEVICE_TARGETS[number] if number else host()
 

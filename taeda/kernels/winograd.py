@@ -36,7 +36,7 @@ SHAPE = tuple("m c ih iw oh ow ph pw th tw rows block x_n x_c y_n y_c w_m w_c fl
 #: are summed at a time; ``bias``: whether there is one; ``ready``: what is transformed already (:data:`INPUT`,
 #: :data:`WEIGHTS`); offsets in the slot.
 WINOGRAD_ARGS = SHAPE + tuple("panels cc bias ready at_m at_u at_pixels at_out".split())
-#: Flags of what is transformed already.
+#: Flags for parts that are transformed already.
 INPUT, WEIGHTS = 1, 2
 
 #: The arguments of ``winograd_weight`` after :data:`SHAPE`: the blocks are summed in parts of ``run``; a task does

@@ -107,7 +107,7 @@ def multi_head_attention_forward(
     v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None,
     average_attn_weights: bool = True, is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """What :class:`taeda.nn.MultiheadAttention` computes, as a function of its weights.
+    """The computation of :class:`taeda.nn.MultiheadAttention`, as a function of its weights.
 
     Args:
         query: ``(L, N, E)`` or ``(L, E)``; floating-point.

@@ -58,7 +58,7 @@ class LinearCrossEntropyOptions:
             raise ValueError(f"acc_dtype must be None or one of {', '.join(_FLOATS)}, got {self.acc_dtype!r}")
 
     def _divisor(self) -> int | None:
-        """The ``n`` of ``chunking_method``; None where it does not name one."""
+        """The ``n`` of ``chunking_method``; None if it does not name one."""
         if self.chunking_method is None or self.chunking_method == "auto":
             return None
         name, colon, number = self.chunking_method.partition(":")
@@ -73,7 +73,7 @@ class LinearCrossEntropyOptions:
     def _adjust(
         self, num_batches: int, in_features: int, num_classes: int, dtype: Any, device: Any = None
     ) -> LinearCrossEntropyOptions:
-        """These options for a call: ``"auto"`` and None replaced by what they stand for.
+        """These options for a call: ``"auto"`` and None are replaced by their meanings.
 
         Raises:
             ValueError: ``batch_chunk_size`` and ``chunking_method`` say different things.
@@ -180,7 +180,7 @@ def _check(input: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[int, ...
 
 
 def _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ignore_index, options) -> Tensor:
-    """The same over pieces of the batch, whose logits are made twice and kept never."""
+    """The same over pieces of the batch. Their logits are computed twice and never kept."""
     from ..utils.checkpoint import checkpoint
 
     single = input.dim() == 1
@@ -201,7 +201,8 @@ def _in_pieces(input, linear_weight, target, linear_bias, weight, reduction, ign
     if dtype.itemsize < 4:  # sums are never in less
         dtype = float32
     kind = "none" if reduction == "none" else "sum"
-    # Kept for the backward pass: copies, as what the caller has may be written before (PyTorch keeps the gradients).
+    # Kept for the backward pass: copies, because the caller may write to the originals before it (PyTorch keeps the
+    # gradients).
     input, linear_weight, target = input.clone(), linear_weight.clone(), target.clone()
     linear_bias = None if linear_bias is None else linear_bias.clone()
     class_weight = None if weight is None else weight.to(dtype, copy=True)

@@ -312,7 +312,7 @@ def _softmax_dim(name: str, dim: int | None, ndim: int, stacklevel: int) -> int:
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _dtype | None = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``dim``: any numbers to probabilities, which add up to 1.
 
-    Not before :func:`cross_entropy`, which takes the numbers as they are.
+    Do not use it before :func:`cross_entropy`, which takes the numbers as they are.
 
     Args:
         input: any shape; floating-point.
@@ -706,7 +706,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """``x / (k + alpha * mean) ** beta``, where ``mean`` is that of ``x ** 2`` over ``size`` neighbouring channels.
+    """``x / (k + alpha * mean) ** beta``, where ``mean`` is the mean of ``x ** 2`` over ``size`` neighbouring channels.
 
     Source: Krizhevsky, Sutskever & Hinton 2012, "ImageNet Classification with Deep Convolutional Neural Networks".
 
@@ -944,7 +944,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 def _power(n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
     kernel = _sizes(kernel_size, n, f"lp_pool{n}d", "kernel_size")
-    if norm_type in (math.inf, -math.inf):  # of magnitudes, the largest or the smallest
+    if norm_type in (math.inf, -math.inf):  # the largest or the smallest magnitude
         largest, size = (max_pool1d, max_pool2d, max_pool3d)[n - 1], input.abs()
         if norm_type > 0:
             return largest(size, kernel, stride, 0, 1, ceil_mode)
@@ -1029,7 +1029,7 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 
 
 def _with_indices(pool: Callable, arguments: str = "2", side: int = 4) -> Callable:
-    """``pool`` with ``return_indices``, under PyTorch's name for that. ``side``: what a size of 8 becomes."""
+    """``pool`` with ``return_indices``, under PyTorch's name for it. ``side``: the result's size for a size of 8."""
 
     def function(*args: Any, return_indices: bool = False, **kwargs: Any) -> tuple[Tensor, Tensor]:
         return pool(*args, return_indices=True, **kwargs)

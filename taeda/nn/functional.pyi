@@ -277,7 +277,7 @@ def local_response_norm(
     input: Tensor, size: Sequence[builtins.int] | builtins.int, alpha: Number = 0.0001, beta: Number = 0.75, k: Number =
     1.0
 ) -> Tensor:
-    r"""``x / (k + alpha * mean) ** beta``, where ``mean`` is that of ``x ** 2`` over ``size`` ..."""
+    r"""``x / (k + alpha * mean) ** beta``, where ``mean`` is the mean of ``x ** 2`` over ``size`` ..."""
 def log_softmax(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, _stacklevel: Number = 3, dtype: _dtype |
     None = None
@@ -350,7 +350,7 @@ def multi_head_attention_forward(
     k_proj_weight: Any = None, v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None,
     average_attn_weights: builtins.bool = True, is_causal: builtins.bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    r"""What :class:`taeda.nn.MultiheadAttention` computes, as a function of its weights."""
+    r"""The computation of :class:`taeda.nn.MultiheadAttention`, as a function of its weights."""
 def multi_margin_loss(
     input: Tensor, target: Any, p: Any = 1, margin: Number = 1.0, weight: Any = None, size_average: Any = None, reduce:
     Any = None, reduction: builtins.str = 'mean'

@@ -1,6 +1,6 @@
 """First values for parameters; each function fills its tensor in place, outside the graph, and returns it.
 
-With equal seeds the draws are those of PyTorch, so a freshly made model has the same weights there and here.
+With equal seeds the draws equal PyTorch's, so a new model has the same weights in both.
 """
 
 from __future__ import annotations
@@ -419,8 +419,8 @@ def kaiming_normal_(
 def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
     """Fill with an orthogonal matrix, or orthogonal rows or columns, drawn uniformly among them (Mezzadri 2006).
 
-    It keeps the length of what it multiplies. Source: Saxe et al. 2013, "Exact solutions to the nonlinear dynamics of
-    learning in deep linear neural networks".
+    It keeps the length of vectors that it multiplies. Source: Saxe et al. 2013, "Exact solutions to the nonlinear
+    dynamics of learning in deep linear neural networks".
 
     Args:
         tensor: filled in place: ``(n, *)``, whose further dimensions count as columns. Floating-point.

@@ -1,8 +1,8 @@
 """The functions under the layers by the names they have in PyTorch's own namespace: ``torch.lstm``,
 ``torch.native_batch_norm``, ``torch.grid_sampler``, ``torch.embedding_bag`` and their like.
 
-They differ from those of ``nn.functional`` in their arguments alone: numbers for modes, all parameters of a network in
-one list, statistics among the results.
+They differ from the functions of ``nn.functional`` only in their arguments: numbers for modes, all parameters of a
+network in one list, statistics among the results.
 """
 
 from __future__ import annotations
@@ -375,7 +375,7 @@ def _log_softmax_backward_data(grad_output, output, dim, input_dtype):
 
 @composite(method=False, out=True, canonical=True, random="noise")
 def native_dropout(input, p, train: Any = True):
-    """:func:`dropout`, with a mask of what was kept.
+    """:func:`dropout`, with a mask of the elements kept.
 
     Args:
         input: floating point, any sizes.
@@ -401,7 +401,7 @@ def native_dropout(input, p, train: Any = True):
 
 @composite(method=False)
 def native_dropout_backward(grad_output, mask, scale):
-    """The gradient of :func:`native_dropout` by its input: what was kept, times ``scale``."""
+    """The gradient of :func:`native_dropout` by its input: the kept elements, times ``scale``."""
     return grad_output * mask * scale
 
 
@@ -449,7 +449,7 @@ def embedding_bag(
 
 
 def _places(weight: Tensor, indices: Tensor, bag: Tensor, sizes: Tensor, out: Tensor) -> Tensor:
-    """Of each maximum of a bag, the row of ``weight`` that it is from; 0 for an empty bag."""
+    """For each maximum of a bag, the row of ``weight`` that it comes from; 0 for an empty bag."""
     with taeda.no_grad():
         found = taeda.where(weight[indices] == out[bag], indices.unsqueeze(1), weight.shape[0])
         first = out.new_full(out.shape, weight.shape[0], dtype=taeda.int64)
@@ -534,7 +534,7 @@ def numbered(name: str, parameters: str, **defaults: Any) -> Any:
 
 
 def _loss(name: str, parameters: str, call: str, result: str, **defaults: Any) -> Any:
-    """The loss, and an example of it: what is called, and what that gives."""
+    """The loss, and an example of it: the call, and its result."""
     loss = numbered(name, parameters, **defaults)
     loss.__doc__ = f"""
     :func:`taeda.nn.functional.{name}` with a number as ``reduction``. Arguments as of

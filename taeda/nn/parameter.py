@@ -79,7 +79,7 @@ def _rebuild_parameter(data, requires_grad, backward_hooks):
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc]
     def __instancecheck__(cls, instance) -> bool:
-        """True of what :class:`Buffer` makes: Tensors marked by ``_is_buffer``."""
+        """True for objects that :class:`Buffer` makes: Tensors marked by ``_is_buffer``."""
         if type.__instancecheck__(cls, instance):
             return True
         return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
@@ -111,7 +111,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 class UninitializedTensorMixin:
     """A tensor whose shape is not known until a lazy module's first call."""
 
-    # what a module and its loading do to a tensor before it has a shape
+    # the calls that a module and its loading make on a tensor before it has a shape
     _allowed = frozenset(
         "__hash__ size copy_ is_complex is_floating_point half float double char short int long cuda cpu to "
         "get_device".split()
@@ -142,7 +142,7 @@ class UninitializedTensorMixin:
         )
 
     def size(self, dim=None):
-        """That of the memory: none."""
+        """The memory's size: empty."""
         return Size((0,)) if dim is None else Size((0,))[dim]
 
     def share_memory_(self):

@@ -23,7 +23,7 @@ from .operators import find
 from .table import TRAINING
 from .values import code_of, from_array
 
-#: Attributes of old opsets that say nothing.
+#: Attributes of old opsets without effect.
 _IDLE = frozenset(["consumed_inputs"])
 #: How many bodies for different inputs a node keeps.
 _KEPT = 32
@@ -90,7 +90,7 @@ class Builder:
                 self._fill(node, proto, opsets, given)
             except (ValueError, TypeError, NotImplementedError) as error:
                 if str(error).startswith("ONNX op"):
-                    raise  # of a node in a graph of this one
+                    raise  # the error of a node in an inner graph
                 kind = NotImplementedError if isinstance(error, NotImplementedError) else ValueError
                 raise kind(f"ONNX op {node.op} (node {node.name!r}): {error}") from error
             if proto.op_type == "Gradient" and proto.domain == TRAINING:
@@ -152,7 +152,7 @@ class Builder:
     ) -> None:
         """Run ``node`` by the body that the schema of its op has."""
         version = opsets[domain]
-        schema: Any  # its stub lacks what asks for bodies
+        schema: Any  # its stub lacks the functions for bodies
         try:
             schema = defs.get_schema(proto.op_type, version, domain)
         except defs.SchemaError:
@@ -221,7 +221,7 @@ def _call(*inputs: Any, body: Callable) -> Any:
 
 
 def _resolved(attribute: AttributeProto, given: dict[str, AttributeProto]) -> AttributeProto | None:
-    """The attribute of the call where ``attribute`` refers to it, under its own name; None where that is left out."""
+    """The attribute of the call that ``attribute`` refers to, under its own name; None if the call leaves it out."""
     if not attribute.ref_attr_name:
         return attribute
     if attribute.ref_attr_name not in given:

@@ -256,7 +256,7 @@ def _tensor(onnx: Any, array: Any, name: str, g: Any) -> Any:
 
 
 def check(made: ONNXProgram) -> None:
-    """Check the model by the package onnx, with the types and sizes of all values. Of weights only the sizes count.
+    """Check the model by the package onnx, with the types and sizes of all values. Only the sizes of weights matter.
 
     Raises:
         OnnxExporterError: it is not valid; that is a fault of a translation.
@@ -271,7 +271,7 @@ def check(made: ONNXProgram) -> None:
 
 
 def verify(made: ONNXProgram, program: ExportedProgram) -> None:
-    """Compare with what the program gives for its example arguments.
+    """Compare with the program's results for its example arguments.
 
     Raises:
         OnnxExporterError: a result differs by more than 1e-4 of the largest number in it.

@@ -1,7 +1,7 @@
 """Modules as functions of an ONNX model: each call of a module is one node, its body a function of the model.
 
-Names are those of PyTorch's exporter: a function has the name of the class, and the class's module as its domain. What
-two calls of a class have in common is one function. Numbers that differ between them are attributes of the call,
+Names are PyTorch's exporter's: a function has the name of the class, and the class's module as its domain. Two calls of
+a class share one function. Numbers that differ between them are attributes of the call,
 ``inferred::LayerNormalization_epsilon``. Calls that differ in more have functions of their own, ``Sequential.1``.
 """
 
@@ -52,7 +52,7 @@ def annotated(model: nn.Module | None, path: str) -> dict[str, Any]:
     module = model.get_submodule(path)
     try:
         hints = typing.get_type_hints(type(module))
-    except (NameError, TypeError):  # of a name that is there for type checkers alone
+    except (NameError, TypeError):  # a name that exists for type checkers only
         return {}
     names = sorted(set(hints) - set(typing.get_type_hints(nn.Module)))
     values = {name: getattr(module, name) for name in names if hasattr(module, name)}
@@ -108,7 +108,7 @@ class Functions:
         self.last_use: dict[str, int] = {}
 
     def folded(self, nodes: list[Any], outputs: Iterable[str]) -> list[Any]:
-        """The nodes of the graph, with calls of functions in place of what is in modules."""
+        """The nodes of the graph, with calls of functions in place of the nodes inside modules."""
         for i, node in enumerate(nodes):
             self.last_use.update(dict.fromkeys(_uses(node), i))
         self.last_use.update(dict.fromkeys(outputs, len(nodes)))
@@ -193,8 +193,7 @@ class Functions:
         return body
 
     def protos(self, versions: dict[str, int], optimize: bool) -> list[Any]:
-        """The functions as ``onnx.FunctionProto``. ``versions`` are those of the domains, 1 where they are not
-        there."""
+        """The functions as ``onnx.FunctionProto``. ``versions`` are the domains' versions, 1 if missing."""
         from onnx import helper
 
         made = []
@@ -213,7 +212,7 @@ class Functions:
 
 
 def _uses(node: Any) -> list[str]:
-    """The names of outer values that a node reads, those of its graphs too, in an order."""
+    """The names of outer values that a node and its graphs read, in a fixed order."""
     found = dict.fromkeys(filter(None, node.input))
     for graph in _graphs(node):
         own = {x.name for x in graph.input}.union(*(n.output for n in graph.node))
@@ -227,7 +226,7 @@ def _domains(node: Any) -> list[str]:
 
 
 def _structure(body: Sequence[Any], inputs: list[str], outputs: list[str]) -> Any:
-    """What two calls must have in common: ops, how they are connected, and names of attributes; all of inner graphs."""
+    """The parts that two calls must share: ops, their connections, and names of attributes, but all of inner graphs."""
     numbers = {name: i for i, name in enumerate(["", *inputs])}
     made = tuple(_form(node, numbers, False) for node in body)
     return len(inputs), made, tuple(numbers[x] for x in outputs)

@@ -18,7 +18,7 @@ class Weight(NamedTuple):
 
 
 class Scope(dict):
-    """The values of a graph by name; what it has not is asked of the graph around it."""
+    """The values of a graph by name. Missing names are looked up in the graph around it."""
 
     def __init__(self, outer: Scope | None = None):
         super().__init__()
@@ -81,7 +81,7 @@ class Node:
         try:
             results = self.run(*inputs, **attributes)
         except NodeError:
-            raise  # of a node in a graph of this one: it says more
+            raise  # the error of a node in an inner graph says more
         except Exception as error:
             came = ", ".join(map(describe, inputs)) or "nothing"
             raise NodeError(

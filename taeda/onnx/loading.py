@@ -37,7 +37,7 @@ class Model(nn.Module):
     def __init__(self, proto: ModelProto):
         super().__init__()
         self._places: dict[str, tuple[nn.Module, str]] = {}
-        self._graph = Graph((), (), [])  # initializers get other names than what is here
+        self._graph = Graph((), (), [])  # initializers get other names than the ones here
         self._types: dict[str, str] = {}
         self.input_names: tuple[str, ...] = ()
         self.output_names: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class Model(nn.Module):
 
 
 def _described(proto: TypeProto) -> str:
-    """A type as text: the dtype of a tensor, or the kind of value with what is in it."""
+    """A type as text: the dtype of a tensor, or the kind of value and its elements' type."""
     kind = proto.WhichOneof("value")
     if kind in ("sequence_type", "optional_type"):
         return f"{kind.removesuffix('_type')} of {_described(getattr(proto, kind).elem_type)}"
@@ -219,9 +219,9 @@ def _calls(nodes: Iterable[NodeProto], functions: dict[tuple, FunctionProto], kn
 
 
 def _checkable(proto: ModelProto) -> ModelProto:
-    """``proto``, or a copy without what the check refuses and other runtimes take.
+    """``proto``, or a copy without parts that the check refuses and other runtimes accept.
 
-    That is inputs and outputs without a shape, and initializers that are no inputs in files of before 2019.
+    These are inputs and outputs without a shape, and initializers that are no inputs in files from before 2019.
     """
 
     def lacks(value: ValueInfoProto) -> bool:

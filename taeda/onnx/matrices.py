@@ -31,7 +31,7 @@ from ..ops.indexing import where
 from ..ops.joining import cat
 
 _T = functools.partial(views.transpose, dim0=-2, dim1=-1)
-_where: Any = where  # of numbers as well
+_where: Any = where  # also of numbers
 
 
 def _along(count: Any, body: Callable, *state: Tensor, reverse: bool = False) -> tuple:
@@ -276,7 +276,7 @@ def singular(A: Tensor, full_matrices: bool) -> tuple:
         U, S, Vh = singular(_T(A), full_matrices)
         return _T(Vh), S, _T(U)
     G, V = _orthogonal(A.double())
-    Q, R = qr_factors(G, "complete" if full_matrices else "reduced")  # of orthogonal columns: R is diagonal
+    Q, R = qr_factors(G, "complete" if full_matrices else "reduced")  # columns are orthogonal: R is diagonal
     size = R.diagonal(0, -2, -1)
     sign = _where(size < 0, -1.0, 1.0).to(G.dtype).unsqueeze(-2)
     n = A.shape[-1]
@@ -294,7 +294,7 @@ def eigen_hermitian(A: Tensor, UPLO: str = "L") -> tuple:
     n = A.shape[-1]
     triangle = A.double().tril() if UPLO.upper() == "L" else _T(A.double().triu())
     G = triangle + _T(triangle.tril(-1))
-    shift = (G * G).sum((-2, -1), keepdim=True).sqrt()  # no eigenvalue is larger: those of the sum are not negative
+    shift = (G * G).sum((-2, -1), keepdim=True).sqrt()  # no eigenvalue is larger, so those of the sum are not negative
     made, V = _orthogonal(G + shift * _eye(G, n, n))
     w = (made * made).sum(-2).sqrt() - shift.squeeze(-1)
     return w.flip(-1).to(A.dtype), V.flip(-1).to(A.dtype)
@@ -337,7 +337,7 @@ def _real(op: Any, rule: Callable, *args: Any, **kwargs: Any) -> Any:
 
 @functools.cache
 def rules() -> dict[Any, Callable]:
-    """From ops to what they are in a program for ONNX."""
+    """A table from ops to their forms in a program for ONNX."""
     found = {
         OPS["linalg_lu_factor_ex"]: lu_factor_ex, _permutation: permutation, OPS["linalg_lu_solve"]: lu_solve,
         _solve_ex: solve_ex, OPS["linalg_inv_ex"]: inv_ex, OPS["linalg_solve_triangular"]: solve_triangular,
@@ -346,7 +346,7 @@ def rules() -> dict[Any, Callable]:
         _svd: singular, _svdvals: singular_values, OPS["linalg_eigh"]: eigen_hermitian,
         OPS["linalg_eigvalsh"]: eigenvalues_hermitian, _lstsq: least_squares,
         _pinv: inspect.unwrap(_pinv), OPS["matrix_exp"]: exponential,
-        # Those that raise an error for a singular matrix give what comes of it.
+        # Ops that raise an error for a singular matrix return the computed values instead.
         OPS["linalg_inv"]: lambda A: inv_ex(A)[0], OPS["linalg_lu_factor"]: lambda A, *,
         pivot=True: lu_factor_ex(A)[:2],
         OPS["linalg_cholesky"]: lambda A, *, upper=False: cholesky_ex(A, upper=upper)[0],

@@ -19,7 +19,7 @@ class TrainingMode(Enum):
 
 
 class OperatorExportTypes(Enum):
-    """What becomes of ops that ONNX does not have. Only ``ONNX`` is there: they are errors."""
+    """The treatment of ops that ONNX does not have. Only ``ONNX`` is supported: they are errors."""
 
     ONNX = 0
     ONNX_ATEN = 1

@@ -21,7 +21,7 @@ def attention(
     qk_matmul_output_mode: int = 0, scale: float | None = None, softcap: float = 0.0,
     softmax_precision: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """ONNX's ``Attention``: the result, keys and values with those of the past, and the matrix of one of four steps.
+    """ONNX's ``Attention``: the result, keys and values joined to the past ones, and the matrix of one of four steps.
 
     Args:
         Q, K, V: ``(batch, heads, steps, size)``, or ``(batch, steps, heads * size)`` with the numbers of heads.

@@ -1,5 +1,6 @@
-"""Passes over the nodes of a graph: what nothing uses is left out, what is there twice is there once, and batch
-normalisation goes into the layer before it."""
+"""Passes over the nodes of a graph: they drop unused nodes, merge equal ones, and fold batch normalisation into the
+layer before it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def _graphs(node: Any) -> Iterator[Any]:
 
 
 def uses(node: Any) -> set[str]:
-    """The names that a node reads, those of its graphs too."""
+    """The names that a node and its graphs read."""
     found = set(node.input) - {""}
     for graph in _graphs(node):
         found |= {x.name for x in graph.output}
@@ -146,7 +147,7 @@ def fold_normalization(
 
 
 def _folded(layer: Any, norm: Any, value_of: Callable[[str], Tensor | None]) -> tuple[Tensor, Tensor] | None:
-    """Weight and bias of a layer that normalises its result as well; None where there is none."""
+    """Weight and bias of a layer that also does the normalisation; None if there is no such layer."""
     if any(a.name == "training_mode" and a.i for a in norm.attribute):
         return None
     options = {a.name: a for a in layer.attribute}

@@ -44,7 +44,7 @@ class ONNXProgram:
         self._skeleton = skeleton  # the model without the weights
         self._weights = dict(weights)
         self.exported_program = exported_program
-        self._complex = list(complex_outputs)  # of which outputs the parts are the last dimension
+        self._complex = list(complex_outputs)  # outputs whose last dimension holds the real and imaginary parts
         self._folded: set[str] = set()  # weights that are no longer the model's
         self._fixed = True  # the weights are in the model
         self._session: Any = None
@@ -84,7 +84,7 @@ class ONNXProgram:
         self.release()
 
     def _adopt(self) -> None:
-        """Take in what was changed in ``model``."""
+        """Take over the changes in ``model``."""
         import onnx_ir
         from onnx import numpy_helper
 
@@ -190,7 +190,7 @@ class ONNXProgram:
         self.release()
 
     def optimize(self) -> None:
-        """Leave out steps that nothing uses, and steps that are there twice, as ``export`` does by default.
+        """Drop unused steps and merge equal ones, as ``export`` does by default.
 
         Batch normalisation goes into the layer before it, as far as weights are in the model.
         """
@@ -292,7 +292,7 @@ class ONNXProgram:
             raise TypeError(f"ONNXProgram: expected {len(positional) + len(named)} arguments, got {len(args)}")
         given = dict(zip([*positional, *named], args, strict=False))
         example = self.exported_program.example_inputs
-        if example is not None:  # what is no tensor is fixed, and may be left out
+        if example is not None:  # other values than tensors are fixed, and may be left out
             fixed = {**dict(zip(positional, example[0], strict=True)), **example[1]}
             left = [n for n in fixed if n not in given and n not in kwargs]
             kwargs = {
@@ -332,7 +332,7 @@ def _session(model: str | bytes) -> Any:
 
 
 def _run(session: Any, inputs: dict[str, Any]) -> tuple:
-    """The outputs of a session, as tensors. What NumPy has no dtype for goes by its bits."""
+    """The outputs of a session, as tensors. Dtypes that NumPy lacks are passed as bits."""
     import onnxruntime
 
     values = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["parse_args", "registered", "translations"]
 
-#: Such functions by the names of ops, ``"aten::erfinv"``.
+#: The registered functions by the names of ops, ``"aten::erfinv"``.
 registered: dict[str, Callable] = {}
 
 

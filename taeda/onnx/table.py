@@ -16,11 +16,11 @@ TRAINING = "ai.onnx.preview.training"
 
 
 class NodeError(RuntimeError):
-    """An op of an ONNX model failed: the message names the op, the node and what came in."""
+    """An op of an ONNX model failed: the message names the op, the node and its inputs."""
 
 
 class Entry(NamedTuple):
-    """What runs an op: ``run(*inputs, **attributes)``, with ``outputs=``, their number, where it asks for that."""
+    """The function of an op: ``run(*inputs, **attributes)``, and ``outputs=``, their number, if it takes that."""
 
     since: int
     run: Callable[..., Any]
@@ -59,7 +59,7 @@ def find(domain: str, name: str, version: int) -> Entry | None:
 
 
 def _moving(function: Callable) -> Callable:
-    """``function``, which takes a NumPy array as well: the places of elements are moved, and what is there fetched."""
+    """``function``, for NumPy arrays as well: it moves the places of elements, and the elements are then fetched."""
 
     @functools.wraps(function)
     def run(x: Any, *args: Any, **kwargs: Any) -> Any:

@@ -26,7 +26,7 @@ from .translate.complex import PARTS, Form, Pair, is_complex, joined, parted, tr
 from .writer import Unsupported, Value, Writer
 
 _HERE = str(Path(taeda.__file__).parent)
-#: What to use in the place of ops that ONNX has no form of, by the beginnings of their names.
+#: Replacements for ops that ONNX has no form of, by the beginnings of their names.
 _NEAREST = {
     "linalg_": "compute it before export; real matrices have lu, cholesky, qr, svd, eigh and what rests on them",
     "unique": "its result's size depends on values", "nonzero": "use where, or masked_fill",
@@ -158,7 +158,7 @@ class Translation:
         return made
 
     def _translator(self, g: Writer, function: Any, given: Any) -> Callable:
-        """What writes a call of ``function``."""
+        """The function that writes a call of ``function``."""
         forms = g.result if isinstance(g.result, tuple) else (g.result,)
         if any(isinstance(x, Pair) for x in given_leaves(given)) or any(map(is_complex, forms)):
             return translator_of(function)
@@ -196,7 +196,7 @@ def _value(values: dict[Node, Any], x: Any) -> Any:
 
 
 def _formed(g: Writer, made: Any, form: Any) -> Any:
-    """What a translator gave, with the dtypes and sizes that the program has there."""
+    """The result of a translator, with the dtypes and sizes that the program has there."""
     if is_complex(form):
         if not isinstance(made, Pair):
             raise TypeError("expected a complex result")

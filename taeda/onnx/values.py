@@ -25,7 +25,7 @@ DTYPES: dict[int, taeda.dtype] = {
     19: taeda.float8_e5m2, 20: taeda.float8_e5m2fnuz, FLOAT8_E8M0: taeda.float8_e8m0fnu,
 }  # fmt: skip
 
-#: Those that only NumPy has, by the names of ml_dtypes.
+#: Dtypes that only NumPy has, by the names of ml_dtypes.
 NARROW = {
     21: "uint4", 22: "int4", 23: "float4_e2m1fn", 25: "uint2", 26: "int2", 27: "float6_e2m3fn", 28: "float6_e3m2fn",
 }  # fmt: skip
@@ -101,7 +101,7 @@ def integers(value: Any) -> list[int]:
 
 
 def describe(value: Any) -> str:
-    """What a message says of a value: dtype and shape."""
+    """A value's description in a message: dtype and shape."""
     if isinstance(value, Tensor):
         return f"{str(value.dtype).removeprefix('taeda.')}{list(value.shape)}"
     if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""``taeda.onnx.verification``: how far what onnxruntime computes is from what the model computes."""
+"""``taeda.onnx.verification``: the difference between onnxruntime's results and the model's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["VerificationInfo", "verify_onnx_program"]
 
 @dataclass
 class VerificationInfo:
-    """How far an output is from what is expected.
+    """The difference of an output from the expected one.
 
     Attributes:
         name: of the output.

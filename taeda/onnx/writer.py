@@ -26,7 +26,7 @@ class Unsupported(Exception):
 
 
 class Value:
-    """A value of the graph: its name, dtype, and sizes (ints and symbols; None where they are not known).
+    """A value of the graph: its name, dtype, and sizes (ints and symbols; None if they are not known).
 
     ``is_size`` says that it stands for a Python number, and is held as a tensor of one element.
     """
@@ -59,7 +59,7 @@ class Writer:
         self.nodes: list[Any] = []
         self.root: Writer = outer.root if outer is not None else self
         self.scope = ""  # goes in front of names of nodes
-        self.result: Any = None  # the form of what the call that is translated gives
+        self.result: Any = None  # form of the translated call's result
         if outer is None:
             self.names: dict[str, int] = {}
             self.constants: dict[Any, Value] = {}
@@ -67,14 +67,14 @@ class Writer:
             self.functions: dict[tuple[str, str], Any] = {}
             self.domains: dict[str, int] = {}
             self.calls: dict[str, tuple] = {}  # for values the translator that made them, and its arguments
-            self.module_calls: tuple = ()  # of modules, that the call which is translated is in
+            self.module_calls: tuple = ()  # the modules around the translated call
             self.made_in: dict[str, tuple] = {}  # for names of nodes those calls
             self.run: Any = None  # writes a graph: ``run(writer, module, inputs)``
 
     # ---- names and constants ----
 
     def name(self, wanted: str) -> str:
-        """``wanted``, or it with a number where it is taken."""
+        """``wanted``, with a number if it is taken."""
         names = self.root.names
         while wanted in names:
             names[wanted] += 1

@@ -74,8 +74,9 @@ class TensorMath:
 
 
 def descent(x: Any, p: Any, g: Any, weight_decay: Any, maximize: bool) -> Any:
-    """What a rule descends along: the gradient (its negative to ``maximize``) plus ``weight_decay`` (None: no decay)
-    times ``p``."""
+    """The direction of descent: the gradient (its negative to ``maximize``) plus ``weight_decay`` (None: no decay)
+    times ``p``.
+    """
     g = -g if maximize else g
     return g if weight_decay is None else x.fma(weight_decay, p, g)
 
@@ -109,7 +110,7 @@ class ElementwiseOptimizer(Optimizer):
     """
 
     _counters: tuple[str, ...] = ("step",)
-    _recorded: tuple[str, ...] = ()  # those counters whose gradient ``differentiable=True`` records, too
+    _recorded: tuple[str, ...] = ()  # counters whose gradient ``differentiable=True`` records, too
     _by_rows = False  # a sparse gradient updates the entries that it has, and leaves the others and their state alone
     _rule: Any
     _nscalars: int
@@ -192,7 +193,7 @@ class ElementwiseOptimizer(Optimizer):
         differentiable = group.get("differentiable", False)
         with set_grad_enabled(bool(differentiable)):
             buckets: dict[tuple, list] = {}
-            in_parts: dict[tuple, list] = {}  # whose class runs the op on their parts
+            in_parts: dict[tuple, list] = {}  # tensors whose class runs the op on their parts
             watched = current_mode() is not None
             stable = not differentiable and not watched
             for p in group["params"]:
@@ -330,7 +331,7 @@ class _Rule(NamedTuple):
 
 
 class _Launch(Plan):
-    """A Plan that remembers what it was made for."""
+    """A Plan that remembers the flags and tensors that it was made for."""
 
     flags: tuple
     tensors: list
@@ -362,7 +363,7 @@ def step_lists(
     cls: type[ElementwiseOptimizer], given: dict[str, Any], params: list, grads: list, states: Sequence[list],
     *counters: list, **options: Any,
 ) -> None:  # fmt: skip
-    """One step of ``cls`` on lists, without an optimiser: what is in them is written.
+    """One step of ``cls`` on lists of tensors, without an optimiser. It writes to these tensors.
 
     Args:
         cls: whose rule.

@@ -397,7 +397,7 @@ class Optimizer(ChecksKeywords):
         self.param_groups.append(param_group)
 
     def _loss(self, closure: Callable[[], Any] | None) -> Any:
-        """What ``closure`` computes, with gradients on."""
+        """The result of ``closure``, with gradients on."""
         if closure is None:
             return None
         with enable_grad():
@@ -405,7 +405,7 @@ class Optimizer(ChecksKeywords):
 
 
 def refuse_capture(name: str) -> None:
-    """Refuse what a CUDA graph would repeat with the numbers of its capture."""
+    """Refuse a step that a CUDA graph would repeat with the numbers of its capture."""
     if callbacks.captures is not None and callbacks.captures():
         raise RuntimeError(
             f"{name}: this step cannot be captured into a CUDA graph, which would repeat it with the numbers of now. "

@@ -78,7 +78,7 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
     _states = staticmethod(lambda flags: ("momentum_buffer",) if flags[1] else ())
 
     def _init_state(self, group, p, state):
-        pass  # the buffer is made by the first step, which differs
+        pass  # the first step, which differs, makes the buffer
 
     def _fresh(self, flags, state):
         return (*flags[:4], True)

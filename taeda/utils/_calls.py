@@ -1,6 +1,6 @@
 """One run of a model as a tree of calls: what each module and each op between them took and gave.
 
-What :func:`taeda.utils.summary` and :func:`taeda.utils.draw` show is read from it.
+:func:`taeda.utils.summary` and :func:`taeda.utils.draw` show its content.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Call:
     peak: int = 0
 
     def all_flops(self) -> int:
-        """Those of children included."""
+        """The operations of this call and of its children."""
         return self.flops + sum(child.all_flops() for child in self.children)
 
     def walk(self) -> Iterator[Call]:
@@ -121,7 +121,7 @@ class _Recorder:
     def __init__(self, root: Call, names: dict[int, str]) -> None:
         self.root, self.names = root, names
         self.stack = [root]
-        self.depth = 0  # of calls whose inside is not looked at
+        self.depth = 0  # depth of calls whose inside is not examined
         self.values: dict[int, Value] = {}
         self.nodes: dict[int, Call] = {}  # the call that recorded a node of the graph, by the node's number
 
@@ -252,10 +252,10 @@ def untouched(model: Any) -> Iterator[None]:
 
 
 def record(function: Callable, args: tuple, kwargs: dict, *, timed: bool = True) -> Record:
-    """Run ``function`` and tell what it called.
+    """Run ``function`` and return its calls.
 
-    It runs several times: to build kernels, to look, and for the time. Buffers and the random generator are as before
-    at the end.
+    It runs several times: to build kernels, to record, and for the time. Afterwards buffers and the random generator
+    are as before.
 
     Args:
         function: a module, or a function that calls some.

@@ -1,4 +1,4 @@
-"""``check_step``: runs a step of training once, and tells what is wrong in it although nothing fails."""
+"""``check_step``: runs a step of training once, and reports mistakes that raise no error."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ class Finding:
 
 
 class StepReport:
-    """What :func:`check_step` found. ``print`` shows it.
+    """The result of :func:`check_step`. ``print`` shows it.
 
     Attributes:
         findings: the mistakes, in the order in which they were seen.
-        result: what the step returned.
+        result: the step's result.
     """
 
     def __init__(self, findings: list[Finding], result: Any) -> None:
@@ -118,14 +118,14 @@ class _Watch:
         self.stack: list[str] = []
         self.called: set[int] = set()
         self.inside = False
-        self.kinds: dict[int, tuple[Any, str]] = {}  # of tensors, by id: (weak reference, kind)
-        self.nodes: dict[int, tuple[str, str, str]] = {}  # of the graph, by number: (op, module, line)
+        self.kinds: dict[int, tuple[Any, str]] = {}  # tensors by id: (weak reference, kind)
+        self.nodes: dict[int, tuple[str, str, str]] = {}  # nodes of the graph by number: (op, module, line)
         self.readers: dict[int, list[tuple[Any, Any]]] = {}  # by address: tensors, with the nodes that may keep them
         self.nan = False
         self.task = -1
         self.backwards = 0
         self.stepped = False
-        self.marks: dict[str, tuple[Any, int, bool]] = {}  # of .grad before the step
+        self.marks: dict[str, tuple[Any, int, bool]] = {}  # .grad before the step
         self.uncleared: list[str] = []
         self.reached: set[str] = set()
         self.zero: list[str] = []
@@ -221,7 +221,7 @@ class _Watch:
                 self._first_nan(name, tensors((args, kwargs)))
 
     def _check_write(self, written: Tensor, versions: list[tuple[Any, int]]) -> None:
-        """A write that no version counter saw, to what a node keeps."""
+        """Report a write to a saved tensor that no version counter saw."""
         address = _address(written)
         if any(t._version != before for t, before in versions):
             return
@@ -338,13 +338,13 @@ def user_line() -> str:
 
 
 def check_step(step: Callable[[], Any], model: nn.Module | None = None, optimizer: Any = None) -> StepReport:
-    """Run ``step()`` once, and tell what is wrong in it although it raises no error.
+    """Run ``step()`` once, and report mistakes in it that raise no error.
 
-    Found are: softmax or sigmoid before a loss that does it itself; probabilities given to ``nll_loss``; gradients that
-    nobody clears; dropout and batch norm in train mode under ``no_grad``; the first NaN, forward or backward, with the
-    module and line it comes from; writes through ``.data`` to what the backward pass needs; parameters that no
-    optimiser has, or the optimiser's that the model has not; parameters without a gradient, or with one of zeros;
-    ``squeeze()`` that takes a batch of one for a dimension too many.
+    It finds: softmax or sigmoid before a loss that does it itself; probabilities given to ``nll_loss``; gradients that
+    are never cleared; dropout and batch norm in train mode under ``no_grad``; the first NaN, forward or backward, with
+    the module and line it comes from; writes through ``.data`` to tensors that the backward pass needs; parameters that
+    no optimiser has, or the optimiser's that the model has not; parameters without a gradient, or with one of zeros;
+    ``squeeze()`` that also removes the dimension of a batch of one.
 
     It is a real step: parameters and the optimiser change as in any other.
 
@@ -409,7 +409,7 @@ def _check_parameters(watch: _Watch) -> None:
 
 
 def _check_gradients(watch: _Watch) -> None:
-    for name, (grad, version, given) in watch.marks.items():  # what is left of the marks
+    for name, (grad, version, given) in watch.marks.items():  # marks that are still there
         p = watch.params[name]
         if not given and p.grad is grad and grad._version == version:
             p.grad = None

@@ -22,7 +22,7 @@ from .dot import _quote
 
 __all__ = ["Drawing", "draw"]
 
-#: Boxes that a picture has at most, where nobody says how deep to look.
+#: The largest number of boxes in a picture, unless a depth is given.
 _ENOUGH = 70
 #: How many boxes in a row are looked at as one pattern that repeats.
 _PATTERN = 48
@@ -30,7 +30,7 @@ _DTYPES = {"float": "f", "int": "i", "uint": "u", "bfloat": "bf", "complex": "c"
 
 
 class Drawing:
-    """What :func:`draw` made. A notebook shows the picture.
+    """The result of :func:`draw`. A notebook shows the picture.
 
     Attributes:
         root: the outermost box.
@@ -159,7 +159,7 @@ def _visible(box: Box, depth: int) -> Iterator[Box]:
 def _cut(root: Box, wires: Iterable[Wire], depth: int) -> tuple[Box, list[Wire]]:
     """``root`` down to ``depth``, as boxes of their own whose ``facts`` are those that they stand for, with its wires.
 
-    What comes from outside of ``root`` or goes there begins and ends in boxes of kind ``end``.
+    Values from outside of ``root``, or going there, begin and end in boxes of kind ``end``.
     """
     shown: dict[Box, Box] = {}
 
@@ -194,7 +194,7 @@ def _signature(box: Box) -> tuple:
 
 
 def _fold(root: Box, drawing: Drawing) -> None:
-    """Have one box, or row of boxes, stand for those that repeat it, the innermost first."""
+    """Let one box, or row of boxes, stand for its repetitions, the innermost first."""
     for child in root.inside:
         _fold(child, drawing)
     marks = [_signature(box) for box in root.inside]
@@ -254,7 +254,7 @@ def _join(members: list[list[Box]], drawing: Drawing) -> bool:
         wires[Wire(source, target, wire.label)] = None
     drawing.wires = list(wires)
     rows = [[box for top in member for box in _walk(top)] for member in members]
-    for same in zip(*rows, strict=True):  # the mean, as what is shown of one
+    for same in zip(*rows, strict=True):  # one box shows the mean
         for key in ("seconds", "bytes"):
             same[0].facts[key] = sum(box.facts.get(key, 0) for box in same) / len(same)
         same[0].facts["names"] = (same[0].facts.get("name", ""), same[-1].facts.get("name", ""))
@@ -301,7 +301,7 @@ def _short(text: str) -> str:
 
 
 def _settings(module: nn.Module) -> str:
-    """What ``extra_repr`` says, without what is so by default."""
+    """The text of ``extra_repr``, without default values."""
     defaults = {n: repr(p.default) for n, p in inspect.signature(type(module).__init__).parameters.items()}
     items = (part.strip() for part in re.findall(r"(?:\w+=)?(?:\([^()]*\)|[^,()])+", module.extra_repr()))
     kept = []
@@ -499,7 +499,7 @@ def _run_backward(outputs: list[Tensor], leaves: list[Tensor], timed: bool) -> _
         except RuntimeError as error:
             if "second time" not in str(error):
                 raise
-            break  # its tensors were freed: there are no sizes then
+            break  # its tensors were freed, so there are no sizes
         finally:
             _core.watch_nodes(None)
     if not timed:

@@ -57,7 +57,9 @@ class Box:
 
 @dataclass(frozen=True)
 class Wire:
-    """From the innermost box ``source`` to the innermost box ``target``; those of one source and label are one."""
+    """From the innermost box ``source`` to the innermost box ``target``. Wires with the same source and label are drawn
+    as one.
+    """
 
     source: Box
     target: Box
@@ -74,7 +76,7 @@ class _Spot:
     rank: int = 0
     x: float = 0.0  # of the middle
     y: float = 0.0  # of the top
-    spots: list[_Spot] = field(default_factory=list)  # of the boxes inside
+    spots: list[_Spot] = field(default_factory=list)  # spots of the boxes inside
     links: list[tuple] = field(default_factory=list)  # inside: (from, to, key, whether it ends in an arrow)
     enters: dict[Any, float] = field(default_factory=dict)  # by wire: where on the border, from the middle
     leaves: dict[Any, float] = field(default_factory=dict)
@@ -107,7 +109,7 @@ def _heading(box: Box) -> str:
 
 
 def _place(box: Box, wires: Sequence[Wire], home: dict[Box, set[Box]]) -> _Spot:
-    """The layout of ``box`` and of what is in it. ``home``: the innermost boxes that each box has."""
+    """The layout of ``box`` and of the boxes in it. ``home``: the innermost boxes that each box has."""
     if not box.inside:
         labels = [wire.label for wire in wires if wire.source is box]
         width, height = _measure(box, max(labels, key=len, default=""))
@@ -148,9 +150,9 @@ def _rank(entering: list, boxes: list, leaving: list, edges: dict) -> tuple[list
             sources.setdefault(end, []).append(start)
             targets.setdefault(start, []).append(end)
     spans = {spot: max(1, round(spot.height / _ROW)) for spot in boxes}
-    for spot in boxes:  # in the order of time: what it reads has its rank
+    for spot in boxes:  # in the order of time: its sources have their ranks
         spot.rank = max([first, *(source.rank + spans.get(source, 1) for source in sources.get(spot, ()))])
-    for spot in reversed(boxes):  # what reads nothing is near to what reads it
+    for spot in reversed(boxes):  # a box without sources goes near its targets
         near = [target.rank for target in targets.get(spot, ()) if target.box is not None]
         if spot not in sources and near:
             spot.rank = max(first, min(near) - spans[spot])
@@ -306,10 +308,10 @@ def _finish(made: _Spot, ranks: list[list[_Spot]], links: list[tuple]) -> None:
 def draw_svg(
     root: Box, wires: Sequence[Wire], *, link: Callable[[Box], str | None] | None = None, note: str = ""
 ) -> str:
-    """The picture of what is in ``root``.
+    """The picture of the boxes in ``root``.
 
     Args:
-        root: what is in it is drawn, it itself is not.
+        root: the boxes in it are drawn, itself not.
         wires: from and to innermost boxes.
         link: gives the address that a box leads to, or None.
         note: a line at the bottom.

@@ -1,8 +1,8 @@
-"""``TorchDispatchMode``: a context manager that sees every op that runs, those of a backward pass too.
+"""``TorchDispatchMode``: a context manager that sees every op that runs, also those of a backward pass.
 
-An op comes as ``torch.ops.aten.add.Tensor``, with the arguments of taeda's own op, which has the same parameters. What
-PyTorch always takes apart is taken apart here too: ``linear`` and ``matmul`` come as products of matrices, layers of
-convolution as ``convolution``. Gradients are recorded below the mode, of what it calls.
+An op comes as ``torch.ops.aten.add.Tensor``, with the arguments of taeda's own op, which has the same parameters. Ops
+that PyTorch always decomposes are decomposed here too: ``linear`` and ``matmul`` come as products of matrices, layers
+of convolution as ``convolution``. Gradients are recorded below the mode, for the ops that it calls.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _convolution(size: int) -> Callable:
 
 
 def _single_steps(input: Tensor, index: Any) -> list[tuple[int, Any]]:
-    """A basic index as what is done with one dimension after the other; dimensions are those at that time."""
+    """A basic index as steps on one dimension after the other; dimensions are those at that step."""
     items = list(index) if isinstance(index, tuple) else [index]
     for i, item in enumerate(items):
         if item is Ellipsis:
@@ -149,7 +149,7 @@ def _deviation_call(name: str) -> Callable:
     return call
 
 
-#: What PyTorch calls with other arguments: the name there, the arguments and perhaps the named ones.
+#: Ops that PyTorch calls with other arguments: the name there, the arguments and perhaps the named ones.
 _CALLS: dict[str, Callable] = {
     "_max_all": lambda x: ("max.default", (x,)),
     "_max_dim": lambda x, *more: ("max.dim", (x, *more)),
@@ -212,7 +212,7 @@ def seen_whole(op: Any) -> bool:
 
 
 def parts_of(op: Any, args: tuple, kwargs: dict) -> Any:
-    """What ``op`` gives by the calls that PyTorch takes it apart into; NotImplemented where it does not."""
+    """The result of ``op`` by the calls that PyTorch decomposes it into; NotImplemented if it does not."""
     return _PARTS[op.name](*args, **kwargs) if op.name in _PARTS else NotImplemented
 
 

@@ -21,7 +21,7 @@ KeyEntry = Any
 
 
 class _Node(NamedTuple):
-    """How a class is taken apart and put together."""
+    """How a class is flattened and rebuilt."""
 
     flatten: Callable[[Any], tuple[Iterable, Any]]
     unflatten: Callable[[Iterable, Any], Any]
@@ -37,7 +37,7 @@ class SequenceKey(NamedTuple):
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Any) -> Any:
-        """What is there."""
+        """The item of ``sequence``."""
         return sequence[self.idx]
 
 
@@ -50,7 +50,7 @@ class MappingKey(NamedTuple):
         return f"[{self.key!r}]"
 
     def get(self, mapping: Any) -> Any:
-        """What is there."""
+        """The value in ``mapping``."""
         return mapping[self.key]
 
 
@@ -63,7 +63,7 @@ class GetAttrKey(NamedTuple):
         return f".{self.name}"
 
     def get(self, obj: Any) -> Any:
-        """What is there."""
+        """The attribute of ``obj``."""
         return getattr(obj, self.name)
 
 
@@ -377,14 +377,14 @@ def tree_structure(tree: Any, is_leaf: Callable | None = None) -> TreeSpec:
 
 
 def tree_map(func: Callable, tree: Any, *rests: Any, is_leaf: Callable | None = None) -> Any:
-    """``func`` of every leaf (and of what stands there in ``rests``), in the structure of ``tree``."""
+    """``func`` of every leaf (and of the items in the same places of ``rests``), in the structure of ``tree``."""
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves, *(spec.flatten_up_to(rest) for rest in rests)]
     return spec.unflatten([func(*row) for row in zip(*columns, strict=True)])
 
 
 def tree_map_(func: Callable, tree: Any, *rests: Any, is_leaf: Callable | None = None) -> Any:
-    """As :func:`tree_map`, for what ``func`` does: gives ``tree``."""
+    """Like :func:`tree_map`, for the side effects of ``func``; returns ``tree``."""
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves, *(spec.flatten_up_to(rest) for rest in rests)]
     for row in zip(*columns, strict=True):
@@ -399,7 +399,7 @@ def _chosen(kinds: Any) -> Callable[[Any], bool]:
 
 
 def map_only(type_or_types_or_pred: Any, /) -> Callable:
-    """Decorator: the function leaves what is of no such type as it is."""
+    """Decorator: the function leaves objects of other types as they are."""
     chosen = _chosen(type_or_types_or_pred)
 
     def decorate(func: Callable) -> Callable:
@@ -443,7 +443,7 @@ def tree_any_only(kinds: Any, /, pred: Callable, tree: Any, is_leaf: Callable | 
 
 
 def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Callable | None = None) -> list | None:
-    """One item per leaf of ``treespec`` from ``tree``, a prefix of it; None where they do not fit."""
+    """One item per leaf of ``treespec`` from ``tree``, a prefix of it; None if they do not fit."""
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
     if treespec.is_leaf() or _kind(tree) is not treespec.type:
@@ -496,7 +496,7 @@ def keystr(path: Iterable) -> str:
 
 
 def key_get(obj: Any, path: Iterable) -> Any:
-    """What stands at ``path``."""
+    """The item at ``path``."""
     for key in path:
         obj = key.get(obj)
     return obj

@@ -16,8 +16,7 @@ from ..ops.table import OPS
 
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of a result: kept for the second run, or computed again. ``MUST`` and ``PREFER`` are the same
-    here."""
+    """How a result is treated: kept for the second run, or computed again. ``MUST`` and ``PREFER`` mean the same."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -34,7 +33,7 @@ SAC_IGNORED_OPS = {OpOverload(OpOverloadPacket("aten", "detach", OPS.get("detach
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told of a call: whether it is of the second run, and what it gave."""
+    """The context of a call for a policy: whether it belongs to the second run, and its result."""
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute, self.op_output = is_recompute, op_output
@@ -86,7 +85,7 @@ class _Mode:
         _core.set_mode_stack([mode for mode in _core.mode_stack() if mode is not self])
 
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
-        if _core.is_mode_active():  # those that only watch come after this one: they see what is computed
+        if _core.is_mode_active():  # modes that only watch come after this one: they see the computed ops
             return _core.pass_through(self, op, args, kwargs)
         values = bound_arguments(op, args, kwargs)
         native = OpOverload(OpOverloadPacket("aten", native_name(op, values), op), "default")
@@ -97,7 +96,7 @@ class _Mode:
         return self.run(native, index, op, values, args, kwargs)
 
     def run(self, native: OpOverload, index: int, op: Op, values: list, args: tuple, kwargs: dict) -> Any:
-        """What the op gives in this run."""
+        """The op's result in this run."""
         raise NotImplementedError
 
 
@@ -163,7 +162,7 @@ def create_selective_checkpoint_contexts(
         policy_fn_or_list: the ops whose results are kept, by PyTorch's native names; or
             ``policy(context, op, *args, **kwargs)``, which gives a :class:`CheckpointPolicy` (or a bool: whether to
             keep) for each call of the first run. A linear layer is ``aten.addmm`` or ``aten.mm``, as there.
-        allow_cache_entry_mutation: what is kept may be written to in the meantime.
+        allow_cache_entry_mutation: kept results may be written to in the meantime.
     Raises:
         TypeError: it is neither.
         ValueError: something in the list is not one signature of an op.

@@ -16,7 +16,7 @@ _HEADINGS = ("Output", "Parameters", "Flops", "Time", "Memory")
 
 
 class Summary:
-    """What :func:`summary` found. ``print`` shows a table; notebooks show it with a bar for the time.
+    """The result of :func:`summary`. ``print`` shows a table; notebooks show it with a bar for the time.
 
     Attributes:
         call: the run as a tree of calls.

@@ -29,7 +29,7 @@ def _tensors(x: Any) -> Iterator[Tensor]:
 
 
 def _ask(func: Any, args: tuple, kwargs: dict) -> Any:
-    """What the first class that knows makes of an op of the native library: a subclass before its base."""
+    """The result of an op of the native library from the first class that handles it: a subclass before its base."""
     kinds: list[Any] = []
     for x in _tensors((args, *kwargs.values())):
         kind = type(x)

@@ -1,4 +1,4 @@
-"""Trading time for memory: run a part of a network again in the backward pass instead of keeping what it saved."""
+"""Trading time for memory: a part of a network runs again in the backward pass instead of keeping its saved tensors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class CheckpointError(RuntimeError):
-    """The second run of a checkpointed function did not do what the first did."""
+    """The second run of a checkpointed function differed from the first."""
 
 
 class _StopRecomputation(Exception):
@@ -225,8 +225,9 @@ def _without_reentry(
 
 
 class _Surroundings:
-    """What the first run depends on beside its arguments: the precision of autocast and, if ``random``, random
-    numbers."""
+    """The state that the first run depends on beside its arguments: the precision of autocast and, if ``random``,
+    random numbers.
+    """
 
     def __init__(self, random: bool) -> None:
         self.random = all_states() if random else None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 __all__ = ["SystemEnv", "get_env_info", "get_pretty_env_info", "main"]
 
-#: What taeda needs, and what it uses where it is there.
+#: Packages that taeda needs, and packages that it uses if they are installed.
 _PACKAGES = ("numpy", "llvmlite", "scipy-openblas32", "scipy", "safetensors", "onnx", "tensorboard", "mpi4py", "torch")
 
 

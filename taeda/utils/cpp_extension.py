@@ -142,7 +142,7 @@ def _module(
 
 
 def _declared(text: str, wanted: Any) -> list[tuple]:
-    """What :func:`_c_functions.parse` gives for the functions of a source, or for those that are wanted."""
+    """The result of :func:`_c_functions.parse` for a source's functions, or for the wanted ones."""
     found = []
     for declaration in _c_functions.functions_in(text):
         name = declaration.partition("(")[0].split()[-1]

@@ -19,7 +19,7 @@ __all__ = ["FlopCounterMode", "flop_registry", "register_flop_formula"]
 
 
 class OpName(str):
-    """The name of an op as a key, ``"aten.mm"``: equal to the string, and to what ``torch.ops.aten.mm`` is."""
+    """The name of an op as a key, ``"aten.mm"``: equal to the string, and to the object ``torch.ops.aten.mm``."""
 
     __slots__ = ()
 
@@ -42,7 +42,7 @@ def _name_of(target: Any) -> str:
 
 
 def mm_flop(a_shape: Any, b_shape: Any, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """Of ``[m, k] @ [k, n]``."""
+    """Operations of ``[m, k] @ [k, n]``."""
     (m, k), (inner, n) = a_shape, b_shape
     if k != inner:
         raise AssertionError(f"matmul: inner dimensions must match (k == k2), got {k} and {inner}")
@@ -50,35 +50,35 @@ def mm_flop(a_shape: Any, b_shape: Any, *args: Any, out_shape: Any = None, **kwa
 
 
 def addmm_flop(self_shape: Any, a_shape: Any, b_shape: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """Of the product in ``addmm``."""
+    """Operations of the product in ``addmm``."""
     return mm_flop(a_shape, b_shape)
 
 
 def bmm_flop(a_shape: Any, b_shape: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """Of ``[b, m, k] @ [b, k, n]``."""
+    """Operations of ``[b, m, k] @ [b, k, n]``."""
     if a_shape[0] != b_shape[0]:
         raise AssertionError(f"bmm: batch dimensions must match (b == b2), got {a_shape[0]} and {b_shape[0]}")
     return a_shape[0] * mm_flop(a_shape[1:], b_shape[1:])
 
 
 def baddbmm_flop(self_shape: Any, a_shape: Any, b_shape: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """Of the products in ``baddbmm``."""
+    """Operations of the products in ``baddbmm``."""
     return bmm_flop(a_shape, b_shape)
 
 
 def conv_flop_count(x_shape: Any, w_shape: Any, out_shape: Any, transposed: bool = False) -> int:
-    """Of a convolution; padding counts as if it were data."""
+    """Operations of a convolution; padding counts as if it were data."""
     spread = x_shape if transposed else out_shape
     return 2 * x_shape[0] * prod(spread[2:]) * prod(w_shape)
 
 
 def sdpa_flop_count(query_shape: Any, key_shape: Any, value_shape: Any) -> int:
-    """Of attention, masked positions too."""
+    """Operations of attention, masked positions too."""
     return _formulas.attention(None, query_shape, key_shape, value_shape)
 
 
 def sdpa_backward_flop_count(grad_out_shape: Any, query_shape: Any, key_shape: Any, value_shape: Any) -> int:
-    """Of its gradients; the scores are computed again."""
+    """Operations of attention's gradients; the scores are computed again."""
     return _formulas.attention_backward(None, grad_out_shape, query_shape, key_shape, value_shape)
 
 
@@ -128,7 +128,7 @@ flop_registry: dict[OpName, Callable] = {
 
 
 class _Counting:
-    """The mode: adds up what is counted of every op."""
+    """The mode: adds up the counts of every op."""
 
     watches = True
 
@@ -242,7 +242,7 @@ class FlopCounterMode:
             if module != "Global" and (depth is None or level <= depth):
                 covered |= sum(self.flop_counts[module].values()) >= self.get_total_flops()
                 rows += self._rows(module, level - 1)
-        if "Global" in self.flop_counts and not covered:  # else the outermost module says the same
+        if "Global" in self.flop_counts and not covered:  # otherwise the outermost module has the same counts
             rows = [*self._rows("Global", 0), *([" " + row[0], *row[1:]] for row in rows)]
         rows = [["Module", "FLOP", "% Total"], *(rows or [["Global", "0", "0%"]])]
         widths = [max(len(row[i]) for row in rows) for i in range(3)]

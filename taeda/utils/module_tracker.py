@@ -1,4 +1,4 @@
-"""Which modules are running, forward or backward."""
+"""The modules that are running, forward or backward."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ModuleTracker:
         self._hooks.clear()
 
     def _name(self, module: Any) -> str:
-        """Its path; its submodules get theirs with it."""
+        """A module's path; its submodules get theirs with it."""
         if module not in self._names:
             self._names[module] = type(module).__name__
             for path, inner in module.named_modules():

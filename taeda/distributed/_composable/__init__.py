@@ -1,4 +1,4 @@
-"""Older places of what cuts and copies modules without a wrapper."""
+"""Older places of the functions that cut and copy modules without a wrapper."""
 
 from ..fsdp import fully_shard
 from .replicate import replicate

@@ -1,4 +1,4 @@
-"""The older place of what ``taeda.distributed.fsdp`` has."""
+"""The older place of the names in ``taeda.distributed.fsdp``."""
 
 from ..fsdp import (
     CPUOffloadPolicy,

@@ -26,7 +26,8 @@ class DDP:
 
 
 def replicate(module: Module, ignored_modules: Iterable[Module] | None = None, **kwargs: Any) -> Module:
-    """Make the parameters of ``module`` those of the first process, and let ``backward`` average their gradients.
+    """Copy the parameters of the first process's ``module`` to the others, and let ``backward`` average their
+    gradients.
 
     Args:
         module: what to train. It stays as it is, with :class:`DDP` as a further base of its class.

@@ -1,4 +1,4 @@
-"""The older place of what ``taeda.distributed.tensor`` has."""
+"""The older place of the names in ``taeda.distributed.tensor``."""
 
 from .. import tensor
 from ..device_mesh import DeviceMesh, init_device_mesh

@@ -1,4 +1,4 @@
-"""Processes with inputs of different number: who has none left does the collectives of the others along with them."""
+"""Training with different numbers of inputs: processes that run out of them take part in the others' collectives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class JoinHook:
         """The collectives of one iteration of the others."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Once nobody has inputs left."""
+        """Called once no process has inputs left."""
 
 
 class _Config:
@@ -57,7 +57,8 @@ class Join:
     """Context manager for a loop over inputs of which processes have different numbers.
 
     Args:
-        joinables: what does collectives in the loop; the first one says in each iteration that this process goes on.
+        joinables: objects with collectives in the loop. In each iteration the first one tells the others that this
+        process goes on.
         enable: whether to do anything.
         throw_on_early_termination: raise at all processes when the first has no inputs left.
         **kwargs: for the hooks.

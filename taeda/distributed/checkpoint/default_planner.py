@@ -125,7 +125,7 @@ def _without_repetition(plans: list[SavePlan], to_lowest_rank: bool) -> list[Sav
 def create_default_global_save_plan(
     all_plans: list[SavePlan], rewrite_index_hints: bool = True
 ) -> tuple[list[SavePlan], Metadata]:
-    """The plans, and the metadata of what they write.
+    """The plans, and the metadata of the values that they write.
 
     Raises:
         ValueError: processes have tensors of other dtypes or sizes under one name.
@@ -191,7 +191,7 @@ class DefaultSavePlanner(SavePlanner):
         plans = _without_repetition(all_plans, self.dedup_save_to_lowest_rank)
         self.global_plan, metadata = create_default_global_save_plan(plans)
         paths: dict[str, tuple] = {}
-        for plan in reversed(all_plans):  # of a name that several have, the path of the first counts
+        for plan in reversed(all_plans):  # if several have a name, the first one's path counts
             paths.update(plan.planner_data or {})
         self.metadata = replace(metadata, planner_data=paths)
         return self.global_plan, self.metadata
@@ -288,7 +288,7 @@ def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadat
 
 
 def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]:
-    """The plans as they are: each process reads what it needs."""
+    """The plans, unchanged: each process reads the values that it needs."""
     return all_plans
 
 
@@ -299,8 +299,8 @@ class DefaultLoadPlanner(LoadPlanner):
         flatten_state_dict, flatten_sharded_tensors: True.
         allow_partial_load: entries that the checkpoint lacks keep their values, rather than being an error.
     Attributes:
-        original_state_dict: what is loaded into; ``state_dict`` has its values by names, ``mappings`` the paths.
-        metadata: what the checkpoint holds.
+        original_state_dict: the dict to load into; ``state_dict`` has its values by names, ``mappings`` the paths.
+        metadata: the content of the checkpoint.
     """
 
     def __init__(

@@ -76,7 +76,7 @@ def to_json(metadata: Metadata) -> str:
 
 
 def from_json(text: str) -> Metadata:
-    """Read the metadata that :func:`to_json` wrote. Nothing in it is code, and everything is checked.
+    """Read the metadata that :func:`to_json` wrote. It contains no code, and everything is checked.
 
     Raises:
         CheckpointException: it is something else.
@@ -135,14 +135,14 @@ def _own_memory(t: Tensor) -> Tensor:
 class FileSystemWriter(StorageWriter):
     """Writes to the folder ``path``, which all processes see.
 
-    A checkpoint that is there already stays whole until the new one is: files get new names, and the metadata is
-    replaced last. A kill at any moment leaves the old or the new one. Values are in the metadata's file.
+    An existing checkpoint stays whole until the new one is: files get new names, and the metadata is replaced last. A
+    kill at any moment leaves the old or the new one. Values are in the metadata's file.
 
     Args:
         path: the folder.
         single_file_per_rank, sync_files, thread_count, per_thread_copy_ahead, cache_staged_state_dict: accepted; each
             process writes one file, which is on the disk before the checkpoint counts.
-        overwrite: whether a checkpoint that is there may be replaced.
+        overwrite: whether an existing checkpoint may be replaced.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ def _is_tree(value: Any) -> bool:
 
 
 def leaves(state: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """(path, value) pairs of what is no dict and no list of such."""
+    """(path, value) pairs of the values that are no dicts and no lists of dicts."""
     items = state.items() if isinstance(state, dict) else enumerate(state)
     for key, value in items:
         if not isinstance(key, (str, int)):

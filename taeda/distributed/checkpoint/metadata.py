@@ -17,7 +17,7 @@ __all__ = [
 
 
 class CheckpointException(RuntimeError):
-    """A checkpoint is not there, is damaged, or does not fit what it is loaded into."""
+    """A checkpoint does not exist, is damaged, or does not fit the state dict to load into."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ class BytesStorageMetadata:
 
 @dataclass
 class StorageMeta:
-    """Which checkpoint a storage writes or reads."""
+    """The checkpoint that a storage writes or reads."""
 
     checkpoint_id: str | os.PathLike | None = None
     save_id: str | None = None

@@ -1,4 +1,4 @@
-"""Plans: what each process writes or reads, and who makes them."""
+"""Plans of what each process writes or reads, and the planners that make them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class WriteItem:
     tensor_data: TensorWriteData | None = None
 
     def tensor_storage_size(self) -> int | None:
-        """Bytes of the whole tensor; None of what is none."""
+        """Bytes of the whole tensor; None if it is no tensor."""
         if self.tensor_data is None:
             return None
         return math.prod(self.tensor_data.size) * self.tensor_data.properties.dtype.itemsize
@@ -124,13 +124,13 @@ class SavePlanner(abc.ABC):
 
 
 class LoadPlanner:
-    """Decides what is read, and where it goes."""
+    """Decides which values are read, and where they go."""
 
     @abc.abstractmethod
     def set_up_planner(
         self, state_dict: dict[str, Any], metadata: Metadata | None = None, is_coordinator: bool = False
     ) -> None:
-        """Take the state dict that is loaded into, and what the checkpoint holds."""
+        """Take the state dict to load into, and the metadata of the checkpoint."""
 
     @abc.abstractmethod
     def create_local_plan(self) -> LoadPlan:

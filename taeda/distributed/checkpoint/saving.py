@@ -93,7 +93,7 @@ def _plain_state(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _set_up(method: Callable, processes: _Processes, *args: Any) -> None:
-    """Call a storage's ``set_up``: who takes ``**kwargs`` is told the rank."""
+    """Call a storage's ``set_up``, with the rank if it takes ``**kwargs``."""
     more: dict[str, Any] = {}
     if "kwargs" in inspect.signature(method).parameters:
         more = {"rank": processes.rank, "use_collectives": True}
@@ -181,7 +181,7 @@ _background: dict[str, Any] = {}
 
 
 class _Copies:
-    """In the place of a planner: what it gave for each item, copied."""
+    """A planner's substitute that holds copies of the values that the planner gave for each item."""
 
     def __init__(self, plan: SavePlan, planner: SavePlanner) -> None:
         self._data: dict[Any, Any] = {}
@@ -201,7 +201,7 @@ def async_save(
 ) -> Future:  # fmt: skip
     """:func:`save` beside the program: what this process writes is copied now, and written by a thread.
 
-    Arguments are those of :func:`save`. Every process calls it; saves are written one after the other.
+    Arguments are the same as for :func:`save`. Every process calls it; saves are written one after the other.
 
     Returns:
         A Future of the metadata, done when the checkpoint is whole.

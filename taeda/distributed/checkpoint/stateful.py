@@ -15,4 +15,4 @@ class Stateful(Protocol):
         """The state to save."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what was loaded."""
+        """Take over the loaded values."""

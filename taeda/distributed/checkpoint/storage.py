@@ -1,4 +1,4 @@
-"""Where checkpoints are: what a storage has to do."""
+"""Storages of checkpoints: the interface that a storage implements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StorageWriter(abc.ABC):
 
     @abc.abstractmethod
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Get ready. Who takes ``**kwargs`` is given ``rank`` and ``use_collectives``."""
+        """Get ready. An implementation that takes ``**kwargs`` gets ``rank`` and ``use_collectives``."""
 
     @abc.abstractmethod
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
@@ -57,7 +57,7 @@ class StorageWriter(abc.ABC):
         """Whether this storage can have a checkpoint of that name."""
 
     def storage_meta(self) -> StorageMeta | None:
-        """Which checkpoint it is, for the planner."""
+        """The name of the checkpoint, for the planner."""
         return None
 
 
@@ -74,7 +74,7 @@ class StorageReader(abc.ABC):
 
     @abc.abstractmethod
     def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Get ready. Who takes ``**kwargs`` is given ``rank`` and ``use_collectives``."""
+        """Get ready. An implementation that takes ``**kwargs`` gets ``rank`` and ``use_collectives``."""
 
     @abc.abstractmethod
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:

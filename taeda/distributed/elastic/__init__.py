@@ -1,2 +1,1 @@
-"""``taeda.distributed.elastic``: what a process that the launcher started tells it. The launcher is
-``taeda.distributed.run``."""
+"""``taeda.distributed.elastic``: messages from a process to the launcher that started it, ``taeda.distributed.run``."""

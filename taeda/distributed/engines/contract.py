@@ -1,10 +1,10 @@
-"""The contract: what an engine gives a group of processes.
+"""The contract of engines, which move memory between the processes of a group.
 
 The functions of ``collectives.py`` check their arguments, lay tensors out densely and copy results back. An engine
 moves the memory. It knows nothing of shapes: every tensor it is given is flat, contiguous and on its device, and of the
 same dtype and number of elements at all processes unless said otherwise. Ranks are those in the group.
 
-What an engine owes:
+The duties of an engine:
 
 - Each collective *begins* when its method is called: it returns None when it is over, or something to wait for.
 - Results do not depend on timing. All processes get the same bits.
@@ -85,15 +85,15 @@ class Engine(ABC):
 
     @abstractmethod
     def all_reduce(self, call: Call, x: Tensor, op: ReduceOp) -> Any:
-        """Combine ``x`` of all processes into that of each."""
+        """Combine ``x`` of all processes; each process's ``x`` gets the result."""
 
     @abstractmethod
     def reduce(self, call: Call, x: Tensor, op: ReduceOp, root: int) -> Any:
-        """Combine ``x`` of all processes into that of ``root``; the others keep theirs."""
+        """Combine ``x`` of all processes into ``x`` of ``root``; the others keep theirs."""
 
     @abstractmethod
     def broadcast(self, call: Call, x: Tensor, root: int) -> Any:
-        """Copy ``x`` of ``root`` to that of the others."""
+        """Copy ``x`` of ``root`` to ``x`` of the others."""
 
     @abstractmethod
     def all_gather(self, call: Call, outs: Sequence[Tensor], x: Tensor) -> Any:
@@ -125,7 +125,7 @@ class Engine(ABC):
 
     @abstractmethod
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
-        """Write what one of ``ranks`` sends under ``tag`` to ``x``; ``Work.source`` is who did."""
+        """Receive into ``x`` a message that one of ``ranks`` sends under ``tag``; ``Work.source`` is the sender."""
 
     def look(self) -> None:  # noqa: B027 - engines may have no way to know
         """Raise an error where a process of the group is known to be gone, or to have failed."""
@@ -139,7 +139,7 @@ class Engine(ABC):
 
     @abstractmethod
     def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> Engine:
-        """The engine of some of the processes; each of them, and nobody else, calls this."""
+        """The engine of some of the processes. Exactly these processes call this."""
 
     @abstractmethod
     def run(self, begin: Callable[[], Any], finish: Callable[[], list], async_op: bool) -> Work | None:
@@ -147,7 +147,7 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release what the group used."""
+        """Release the group's resources."""
 
 
 class BlockingEngine(Engine):
@@ -173,7 +173,7 @@ class BlockingEngine(Engine):
                 with no_grad():
                     begin()
                     result = finish()
-            except BaseException as error:  # whoever waits gets it
+            except BaseException as error:  # the waiting thread gets it
                 self._count(-1)
                 future.set_exception(error)
             else:
@@ -206,4 +206,4 @@ class BlockingEngine(Engine):
 def _work(tasks: queue.SimpleQueue) -> None:
     while (task := tasks.get()) is not None:
         task()
-        del task  # and what it holds
+        del task  # and the objects that it holds

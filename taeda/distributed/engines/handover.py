@@ -1,8 +1,7 @@
 """How the processes of one machine come to share memory: one makes an anonymous file and hands its descriptor to the
 others.
 
-Nothing is left behind however the processes end: neither the file nor the socket that it goes through has a place on
-disk.
+Nothing is left behind however the processes end: neither the file nor the socket for its handover has a place on disk.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def shared_segment(
 
 
 def _offer(nbytes: int) -> tuple[Any, Any, bytes]:
-    """The memory, a socket to hand it over, and how to reach that; None and nothing where the system has none."""
+    """The memory, a socket to hand it over, and the socket's address; None and nothing if the system has none."""
     try:
         segment = Segment(nbytes)
         server = socket.socket(socket.AF_UNIX)
@@ -104,7 +103,7 @@ def _hand_over(server: socket.socket, word: bytes, fd: int, count: int, timeout:
             with connection:
                 connection.settimeout(5)
                 if secrets.compare_digest(connection.recv(_SECRET, socket.MSG_WAITALL), word[-_SECRET:]):
-                    count -= 1  # also where it has ended meanwhile, which its connections will tell
+                    count -= 1  # also if it has ended, which its connections will tell
                     socket.send_fds(connection, [b"!"], [fd])
         except TimeoutError:
             if time.monotonic() >= end:

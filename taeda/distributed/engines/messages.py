@@ -1,8 +1,8 @@
 """Collectives as messages from one process to another, by TCP: for processes of any machines.
 
-Each is written for any number of processes, with messages to the *other* ones; in a group of one there are none, and
-what is left copies input to output. Values are combined in the order of ranks, by one process for each part of a
-tensor, so that the results are bitwise equal everywhere.
+Each is written for any number of processes, with messages to the *other* ones. In a group of one there are no messages,
+and input is copied to output. Values are combined in the order of ranks, by one process for each part of a tensor, so
+that the results are bitwise equal everywhere.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def bytes_of(x: Tensor) -> Any:
 
 
 class MessageEngine(BlockingEngine):
-    """A group of the world's processes ``ranks``, that send messages by ``links``; None for a process alone."""
+    """A group of the world's processes ``ranks`` that send messages by ``links``; None for a single process."""
 
     name = "gloo"
 
@@ -198,7 +198,7 @@ class MessageEngine(BlockingEngine):
 
 
 class _Receiving(Work):
-    """A message to come. Those from one process under one tag are taken in the order in which they were asked for."""
+    """A message to come. Messages from one process under one tag are received in the order of the calls."""
 
     def __init__(self, engine: MessageEngine, ranks: list[int], key: Key, x: Tensor, doing: str) -> None:
         super().__init__(Future())

@@ -1,10 +1,10 @@
 """Collectives by MPI, through mpi4py: buffers are the tensors' own memory, a group is a communicator.
 
 Every collective is a non-blocking one that is tested until it is over or its time is up, so that a process that does
-not come is an error here too. MPI itself sees neither who that is nor that processes disagree.
+not come is an error here too. MPI itself cannot tell which process that is, nor that processes disagree.
 ``TAEDA_DISTRIBUTED_DEBUG=1`` lets the processes compare their calls before each collective.
 
-float16 and bfloat16 are reduced in float32. Minima and maxima of floats are operations of our own: those of MPI lose
+float16 and bfloat16 are reduced in float32. Minima and maxima of floats use operations defined here, because MPI's lose
 NaN.
 """
 
@@ -73,14 +73,14 @@ _OF_BOOL = {
     ReduceOp.SUM: MPI.BOR, ReduceOp.PRODUCT: MPI.BAND, ReduceOp.MIN: MPI.BAND, ReduceOp.MAX: MPI.BOR,
     ReduceOp.BAND: MPI.BAND, ReduceOp.BOR: MPI.BOR, ReduceOp.BXOR: MPI.BXOR,
 }  # fmt: skip
-_EAGER = 1.0  # seconds of testing without sleep: what is under way moves on while it is tested
+_EAGER = 1.0  # seconds of testing without sleep: MPI makes progress while it is tested
 _BURST = 64  # tests between sleeps after that
-_LAST = 1.0  # seconds for what a process sent before it ended
-_NOTE = 1024  # bytes of what a process says about its collective, or its end
+_LAST = 1.0  # seconds for messages sent before the process ended
+_NOTE = 1024  # bytes of a process's note on its collective, or its end
 
 _own_ops: dict[tuple[Any, ReduceOp], Any] = {}
 _ABORT = 5  # seconds that an abort may take
-_failed: list[str] = []  # what went wrong since MPI is in an unknown state: the program ends with an abort
+_failed: list[str] = []  # failures that leave MPI in an unknown state: the program ends with an abort
 
 
 def _own_op(dtype: Any, op: ReduceOp) -> Any:
@@ -146,15 +146,15 @@ def _joined(parts: Sequence[Tensor]) -> tuple[Tensor, bool]:
 
 
 class _Ends:
-    """Which processes have ended, each of which tells all others when its program ends before its group."""
+    """The processes that have ended. A process tells all others when its program ends before its group."""
 
     def __init__(self) -> None:
         self._comm = MPI.COMM_WORLD.Dup()
-        self._since: dict[int, tuple[float, str]] = {}  # when each was found to have ended, and what it said
+        self._since: dict[int, tuple[float, str]] = {}  # when each was found to have ended, and its note
         self._reading = threading.Lock()
         self._exit: SystemExit | None = None  # the last that :func:`sys.exit` raised
         self.closed = False  # in order
-        sys.exit = self._leave  # the interpreter tells nobody of its exit code
+        sys.exit = self._leave  # the interpreter does not pass its exit code on
         atexit.register(self._tell)
 
     def _leave(self, status: Any = None, /) -> NoReturn:
@@ -191,7 +191,7 @@ class _Ends:
 
 
 class _Pending:
-    """A request of MPI, the memory that it uses, and what is left to do when it is over."""
+    """A request of MPI, its memory, and the steps that follow when it is over."""
 
     def __init__(
         self, call: Call | None, request: Any, keep: Any = None, after: Callable[[], Any] | None = None,
@@ -209,8 +209,8 @@ class MpiWork(Work):
     ) -> None:  # fmt: skip
         super().__init__(Future())
         self._engine, self._pending, self._finish, self._what = engine, pending, finish, what
-        self._message, self._with = of is not None, of if to is None else to  # with whom a message is exchanged
-        self._look = time.monotonic() + _EAGER  # when to look whether who is waited for has ended
+        self._message, self._with = of is not None, of if to is None else to  # the other side of a message
+        self._look = time.monotonic() + _EAGER  # when to look whether the other side has ended
         self._testing = threading.RLock()
         self._helper: threading.Thread | None = None
 
@@ -277,7 +277,7 @@ class MpiWork(Work):
         return super().wait()
 
     def get_future(self) -> Future:
-        """Its result, as a Future; a thread waits for it."""
+        """The result as a Future; a thread waits for it."""
         if self._helper is None and not self._future.done():
             self._helper = threading.Thread(target=self._wait_quietly, name="taeda-mpi", daemon=True)
             self._helper.start()
@@ -286,7 +286,7 @@ class MpiWork(Work):
     def _wait_quietly(self) -> None:
         try:
             self.wait()
-        except BaseException as error:  # whoever waits gets it
+        except BaseException as error:  # the waiting thread gets it
             if not self._future.done():
                 self._future.set_exception(error)
 
@@ -432,12 +432,12 @@ class MpiEngine(Engine):
         self._agree(call)
         given, result = _Reduction(_joined(parts)[0], op, self.size), _Reduction(x, op, self.size)
         memory, _, kind = given.buffer
-        block = [memory, result.memory.numel(), kind]  # the count is that of a part
+        block = [memory, result.memory.numel(), kind]  # the count is a part's
         request = self.comm.Ireduce_scatter_block(block, result.buffer, given.operation)
         return _Pending(call, request, (given, result), result.finish)
 
     def all_to_all(self, call: Call, outs: Sequence[Tensor], parts: Sequence[Tensor]) -> Any:
-        """See :meth:`Engine.all_to_all`. Sizes that differ from what is sent are an error of MPI's."""
+        """See :meth:`Engine.all_to_all`. MPI raises an error if a size differs from the one that was sent."""
         self._agree(call)
         (given, _), (whole, own) = _joined(parts), _joined(outs)
         request = self.comm.Ialltoallv(_counted(given, parts), _counted(whole, outs))
@@ -509,7 +509,9 @@ def _end_together() -> None:
 
 
 def _wait_until_read() -> None:
-    """Wait until the launcher has read this process's outputs, and a little: it drops what it has not passed on."""
+    """Wait until the launcher has read this process's outputs, and a little longer: it drops outputs that it has not
+    passed on.
+    """
     try:
         import fcntl
         import termios

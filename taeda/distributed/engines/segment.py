@@ -1,8 +1,8 @@
 """Collectives in memory that the processes of one machine share.
 
-A collective is a row of *steps*. In a step each process writes to a slot of its own, says so in a counter, waits for
-the counters of the others, and reads their slots. There are two slots for each process, used in turn: who writes to one
-again has seen, by the counters of the step between, that all others have read it. So a step costs one wait.
+A collective is a row of *steps*. In a step each process writes to its own slot, marks that in a counter, waits for the
+counters of the others, and reads their slots. Each process has two slots, used in turn. Before a process writes to a
+slot again, the counters of the step between have shown that all others have read it. So a step costs one wait.
 
 With the first step of a collective goes its :class:`Call`, which all processes compare. Processes that are gone are
 known from their connections (``links.py``), over which messages from one to one go as well.
@@ -28,7 +28,7 @@ from .handover import shared_segment
 from .messages import MessageEngine
 
 _LINE = 64  # bytes of a counter: a cache line, so that waiting for one process does not slow another
-_NOTE = 2048  # bytes of what a process says about its collective
+_NOTE = 2048  # bytes of a process's note on its collective
 _TEXT = 1024
 _MOST = (_NOTE - _TEXT) // 8  # processes that can say how much they send to each
 _SLOT = 1 << 19  # bytes: two processes' slots stay in a second-level cache
@@ -99,7 +99,7 @@ class SegmentEngine(MessageEngine):
         """Say that this process has written, and wait until all have; compare their calls unless it has ``begun``."""
         step = self._steps + 1
         reached, spins = self._segment.reached, self._spins
-        yields = 0 if begun else _YIELDS  # between chunks, who sleeps leaves the processor to the other
+        yields = 0 if begun else _YIELDS  # between chunks, a sleeping process leaves the processor to the other
         self._segment.post(self.rank * _LINE, step)
         for other in self.others:
             if not reached(other * _LINE, step, spins, yields, _SLICE):
@@ -155,7 +155,7 @@ class SegmentEngine(MessageEngine):
             self._through(call, lambda: self._combine_parts(call, x, op))
 
     def _combine_whole(self, call: Call, x: Tensor, op: ReduceOp, out: Tensor | None) -> None:
-        """In one step: all processes show ``x``, and those with an ``out`` combine what they see."""
+        """In one step: all processes show ``x``, and those with an ``out`` combine the parts."""
         n = x.numel()
         area = self._area(x.dtype)
         area[self.rank][:n].copy_(x)
@@ -206,7 +206,7 @@ class SegmentEngine(MessageEngine):
     def _in_pieces(
         self, call: Call, shown: Tensor | None, like: Tensor, read: Callable[[list[Tensor], int, int], None]
     ) -> None:
-        """Show ``shown``, of the size of ``like``, piece by piece; ``read(slots, start, n)`` looks at those of all."""
+        """Show ``shown``, of the size of ``like``, piece by piece; ``read(slots, start, n)`` looks at all slots."""
         most = _SLOT // like.element_size()
         self._note(call)
         for at in range(0, max(like.numel(), 1), most):

@@ -42,7 +42,7 @@ class StateDictType(enum.Enum):
 
 
 class OptimStateKeyType(enum.Enum):
-    """By what an optimiser's state dict names parameters: their names, or their numbers."""
+    """The keys of parameters in an optimiser's state dict: names or numbers."""
 
     PARAM_NAME = 1
     PARAM_ID = 2
@@ -69,7 +69,7 @@ class CPUOffload:
 
 @dataclass
 class StateDictConfig:
-    """How a state dict is made; everything is on the CPU here."""
+    """How a state dict is made; all values are on the CPU."""
 
     offload_to_cpu: bool = False
 
@@ -83,7 +83,7 @@ class FullStateDictConfig(StateDictConfig):
 
 @dataclass
 class LocalStateDictConfig(StateDictConfig):
-    """Not taken: there are no flat parameters here."""
+    """Not supported: there are no flat parameters here."""
 
 
 @dataclass
@@ -107,7 +107,7 @@ class FullOptimStateDictConfig(OptimStateDictConfig):
 
 @dataclass
 class LocalOptimStateDictConfig(OptimStateDictConfig):
-    """Not taken: there are no flat parameters here."""
+    """Not supported: there are no flat parameters here."""
 
     offload_to_cpu: bool = False
 

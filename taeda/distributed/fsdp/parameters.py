@@ -1,8 +1,8 @@
 """One parameter of which each process keeps a part, and which is whole while its module runs.
 
-The module holds the part, a DTensor, or the whole. The whole is one leaf whose memory comes and goes: what the graph
-saved of it is the leaf, so that the backward pass reads what was gathered again. A whole without memory counts as
-written to, and so a backward pass that meets one fails rather than read nothing.
+The module holds the part, a DTensor, or the whole. The whole is one leaf whose memory comes and goes. The graph saves
+that leaf, so that the backward pass reads the gathered values. A whole without memory counts as written to, so a
+backward pass that meets one fails instead of reading nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ShardedParameter:
         self.places = places
         self.dim = dim
         self.n = mesh.size(mesh.ndim - 1)
-        self.place = mesh.ndim - 1  # of the mesh dimension that cuts
+        self.place = mesh.ndim - 1  # the mesh dimension that cuts
         self.inner: Layout | None = parameter._layout if isinstance(parameter, DTensor) else None
         whole = (parameter._local if self.inner is not None else parameter).detach()
         self.shape = tuple(whole.shape)
@@ -54,11 +54,11 @@ class ShardedParameter:
         self.sharded: Any = Parameter(wrap(part, layout), requires_grad=self.trained)
         for name, value in vars(parameter).items() if hasattr(parameter, "__dict__") else ():
             if not name.startswith("_"):
-                setattr(self.sharded, name, value)  # what a program has marked it with
+                setattr(self.sharded, name, value)  # attributes that a program has set
         self._make_whole()
 
     def _make_whole(self) -> None:
-        """The leaf, and what the modules hold while it has memory."""
+        """Make the leaf, and the tensors that the modules hold while it has memory."""
         part = self.sharded._local
         self.device, self.stored_dtype = part.device, part.dtype
         self.dtype = self.asked or part.dtype
@@ -70,7 +70,7 @@ class ShardedParameter:
             self.whole.requires_grad_(self.trained)
 
     def adopt(self) -> None:
-        """Take what the modules hold for the part, if that was replaced: by ``to_empty``,
+        """Take the modules' parameter as the part if it was replaced: by ``to_empty``,
         ``load_state_dict(assign=True)``, ...
 
         Raises:
@@ -131,7 +131,7 @@ class ShardedParameter:
         return parts
 
     def add_gradient(self, vector: Tensor) -> None:
-        """Add this process's part of the reduced gradient to that of the parameter."""
+        """Add this process's part of the reduced gradient to the parameter's gradient."""
         local = self.sharded._local
         part = vector[: local.numel()].reshape(local.shape).to(self.stored_dtype)
         if local.grad is None:
@@ -140,7 +140,7 @@ class ShardedParameter:
             local.grad.add_(part)
 
     def write_back(self) -> None:
-        """Let the part be what the whole is."""
+        """Copy the whole's values to the part."""
         rank = self.sharded._layout.mesh.get_coordinate()
         assert rank is not None
         start, length = chunk(self.shape[self.dim], self.n, rank[self.place])

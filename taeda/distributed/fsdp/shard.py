@@ -97,8 +97,7 @@ class FSDPModule(Module):
         self._fsdp_state.forward_prefetch = [m._fsdp_state for m in modules]
 
     def set_modules_to_backward_prefetch(self, modules: Sequence[FSDPModule]) -> None:
-        """Gather the parameters of ``modules`` while this one's backward pass runs; that of the module before, by
-        default."""
+        """Gather the parameters of ``modules`` while this one's backward pass runs. Default: the module before."""
         self._fsdp_state.backward_prefetch = [m._fsdp_state for m in modules]
 
 

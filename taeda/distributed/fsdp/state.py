@@ -171,7 +171,7 @@ class _AtTheEnd(Function):
 
 
 def states_of(module: Module) -> list[State]:
-    """The states of ``module`` and of what is in it."""
+    """The states of ``module`` and of its submodules."""
     found = [vars(m).get("_fsdp_state") for m in module.modules()]
     return list(dict.fromkeys(state for state in found if state is not None))
 

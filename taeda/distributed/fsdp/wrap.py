@@ -14,7 +14,7 @@ __all__ = [
     "size_based_auto_wrap_policy", "transformer_auto_wrap_policy", "wrap",
 ]  # fmt: skip
 
-_wrapping: list[tuple[Callable, dict[str, Any]]] = []  # what the contexts of enable_wrap ask for, the innermost last
+_wrapping: list[tuple[Callable, dict[str, Any]]] = []  # arguments of enable_wrap's contexts, innermost last
 
 
 def always_wrap_policy(*args: Any, **kwargs: Any) -> bool:
@@ -73,7 +73,7 @@ class CustomPolicy:
 
 @contextlib.contextmanager
 def enable_wrap(*, wrapper_cls: Callable, **wrapper_kwargs: Any) -> Iterator[None]:
-    """Let :func:`wrap` call ``wrapper_cls(module, **wrapper_kwargs)`` meanwhile."""
+    """Within the block, :func:`wrap` calls ``wrapper_cls(module, **wrapper_kwargs)``."""
     _wrapping.append((wrapper_cls, wrapper_kwargs))
     try:
         yield

@@ -150,7 +150,7 @@ class FullyShardedDataParallel(Module):
         module: Module, recurse: bool = True, writeback: bool = True, rank0_only: bool = False,
         offload_to_cpu: bool = False, with_grads: bool = False,
     ) -> Iterator[None]:  # fmt: skip
-        """Within it, parameters are whole; what is written to them is kept if ``writeback``.
+        """Within the block, parameters are whole. With ``writeback``, changes to them are kept.
 
         Raises:
             NotImplementedError: gradients, or one process alone.
@@ -361,7 +361,7 @@ def _mesh_of(group: Any) -> DeviceMesh:
 
 
 def _materialise(module: Module, init: Callable | None) -> None:
-    """Give memory and values to what is on device meta, outside inner units."""
+    """Give memory and values to parameters and buffers on device meta, outside inner units."""
     for m in [m for m in module.modules() if not isinstance(m, FSDPModule)]:
         if not any(t is not None and t.is_meta for t in (*m._parameters.values(), *m._buffers.values())):
             continue

@@ -1,4 +1,4 @@
-"""Starts a function or a command in several processes, again when one fails, and gives what the function returned."""
+"""Starts a function or a command in several processes, restarts it when one fails, and returns the results."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def launch_agent(config: LaunchConfig, entrypoint: Callable | str | None, args: 
         entrypoint: a function that can be pickled, as its arguments and its result; or a command.
         args: the arguments.
     Returns:
-        What the processes of this machine returned, by rank; None for a command.
+        The results of this machine's processes, by rank; None for a command.
     Raises:
         ChildFailedError: a process has failed, and all restarts are used up.
         SignalException: a signal ended the run.
@@ -125,7 +125,7 @@ def _command(entrypoint: Callable | str, args: Sequence[Any], folder: Path) -> l
     if isinstance(entrypoint, str):
         return [entrypoint, *map(str, args)]
     where = spawn.get_preparation_data("taeda")  # the main module, the path and so on
-    del where["authkey"]  # that of multiprocessing's connections, of which there are none
+    del where["authkey"]  # multiprocessing's connections have one, and there are none
     with open(folder / "call", "wb") as file:
         pickle.dump(where, file)
         pickle.dump((entrypoint, args), file)

@@ -12,7 +12,7 @@ from ..elastic.multiprocessing.errors import record
 
 
 def main(folder: Path) -> None:
-    """Write what the function returns to a file, for the launcher."""
+    """Write the function's result to a file, for the launcher."""
     with open(folder / "call", "rb") as file:
         spawn.prepare(pickle.load(file))  # the program's main module, by which the function may be known
         function, args = pickle.load(file)

@@ -1,4 +1,4 @@
-"""Collectives that can be differentiated. All are functions of what they are given."""
+"""Collectives that can be differentiated. They return new tensors."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def all_to_all_single(
         input_split_sizes: how many go to each.
         group: the processes, all by default.
     Returns:
-        What came, in the order of ranks. Gradients go the way back.
+        The received tensors, in the order of ranks. Gradients go the opposite way.
     """
     return _AllToAllSingle.apply(group, output.shape[0], output_split_sizes, input_split_sizes, input)
 

@@ -82,7 +82,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         ]
 
     def step(self, closure: Any = None, **kwargs: Any) -> Any:
-        """Update this process's parameters, and take those of the others from them."""
+        """Update this process's parameters, and receive the other processes' parameters from them."""
         Join.notify_join_context(self)
         for outer, inner in zip(
             self.param_groups, self.optim.param_groups, strict=True
@@ -128,7 +128,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return whole
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what :meth:`state_dict` gave: of its state, that of this process's parameters."""
+        """Load a dict from :meth:`state_dict`: this process keeps the state of its own parameters."""
         rank = self.process_group.rank()
         state: dict[int, Any] = {}
         groups: list[dict[str, Any]] = []

@@ -1,7 +1,7 @@
 """Orders in which gradients of weights fill the time in which a process would wait.
 
-The gradients of a stage's inputs, for which the stage before waits, go first; those of its weights wait for nothing and
-nobody waits for them (Qi et al. 2023, https://arxiv.org/abs/2401.10241).
+The gradients of a stage's inputs go first, because the stage before waits for them. The gradients of its weights can be
+computed at any later time (Qi et al. 2023, https://arxiv.org/abs/2401.10241).
 """
 
 from __future__ import annotations

@@ -54,10 +54,10 @@ class Channel:
 
     def __init__(self, stage: int, device: Any, group: Any, rank: int, size: int) -> None:
         self._stage, self._device, self._group, self._rank, self._size = stage, device, group, rank, size
-        self.place: Callable[[int, int], int] = in_loop  # of a stage, on which rank
+        self.place: Callable[[int, int], int] = in_loop  # stage -> rank
         self.mail: Mail = {}  # shared by the stages of a process
         self._known: dict[tuple[str, int, bool], list[Meta]] = {}
-        self._sending: list[tuple[Work, Tensor]] = []  # what is on its way must not be freed
+        self._sending: list[tuple[Work, Tensor]] = []  # tensors under way must not be freed
 
     def _is_here(self, stage: int) -> bool:
         return self.place(stage, self._size) == self._rank

@@ -109,7 +109,7 @@ def _ready(action: Action, done: set[Action], stages: int) -> bool:
 
 
 def in_turn(orders: list[Order], stages: int) -> Iterator[tuple[int, Action]]:
-    """The rank and action of all passes, in an order in which each has what it needs.
+    """The rank and action of all passes, in an order in which the inputs of each are ready.
 
     Raises:
         RuntimeError: there is none: the processes would wait for each other.

@@ -66,7 +66,7 @@ class Pipe:
         self.num_stages = len(stages)
 
     def get_stage_module(self, stage_idx: int) -> Module:
-        """The module of a stage. Its parameters are those of the model, under the same names.
+        """The module of a stage. It has the model's parameters, under the same names.
 
         Raises:
             ValueError: there is no such stage.
@@ -105,8 +105,8 @@ def pipeline(
 ) -> Pipe:  # fmt: skip
     """Cut a model into stages.
 
-    What a later stage needs of an earlier one goes through all stages between; so does a parameter that several
-    stages use, which lies on the first of them, and gets one gradient.
+    A value that a later stage needs of an earlier one goes through all stages between. So does a parameter that several
+    stages use: it lies on the first of them, and gets one gradient.
 
     Args:
         module: any that ``taeda.export`` can trace.

@@ -66,7 +66,7 @@ class _Schedule:
     ) -> Any:  # fmt: skip
         """Forward and, with a ``loss_fn``, backward on all microbatches of a batch. Every process calls it.
 
-        Gradients are added to those of the parameters: the mean over microbatches, or the sum with
+        Gradients are added to the parameters' gradients: the mean over microbatches, or the sum with
         ``scale_grads=False``.
 
         Args:
@@ -199,7 +199,7 @@ class ScheduleInterleavedZeroBubble(PipelineScheduleMulti):
 class ScheduleZBVZeroBubble(PipelineScheduleMulti):
     """The same with stages in the form of a V: :func:`bubbles.vee_zero_bubble`.
 
-    Of ``2 * ranks`` stages, rank ``r`` has ``r`` and ``2 * ranks - 1 - r``.
+    There are ``2 * ranks`` stages; rank ``r`` has stages ``r`` and ``2 * ranks - 1 - r``.
     """
 
     _plan = staticmethod(bubbles.vee_zero_bubble)
@@ -210,8 +210,8 @@ class ScheduleZBVZeroBubble(PipelineScheduleMulti):
 class ScheduleDualPipeV(PipelineScheduleMulti):
     """Forward and backward passes in turn, with stages in the form of a V: :func:`bubbles.dual_vee`.
 
-    What DualPipeV does at the same time, the forward pass of one microbatch and the backward pass of another, is done
-    one after the other here.
+    DualPipeV runs the forward pass of one microbatch and the backward pass of another at the same time. Here one runs
+    after the other.
     """
 
     _plan = staticmethod(bubbles.dual_vee)

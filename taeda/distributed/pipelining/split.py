@@ -1,4 +1,4 @@
-"""A backward pass in two parts: gradients of a stage's inputs at once, those of its parameters later.
+"""A backward pass in two parts: gradients of a stage's inputs at once, gradients of its parameters later.
 
 The nodes from which an input is reached are the *path*. Where an edge leaves the path, towards parameters alone, the
 gradient that arrives at its node is kept. The second part goes on from there. No work is done twice, since a node
@@ -22,7 +22,7 @@ Leaves = dict[int, Tensor]  # by their ids
 
 
 class SplitBackward:
-    """The backward pass of a graph, in two parts. The first one is done when this is made.
+    """The backward pass of a graph, in two parts. The constructor runs the first one.
 
     A parameter that is used in several places may be reached along the path too: the first part does it.
 

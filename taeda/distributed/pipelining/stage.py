@@ -97,7 +97,7 @@ class PipelineStage:
             kwargs: of this stage.
             last: whether it is the last of the step.
         Returns:
-            What the module gave.
+            The outputs of the module.
         Raises:
             RuntimeError: something failed, or sizes are not those expected; names stage and microbatch.
         """
@@ -120,7 +120,7 @@ class PipelineStage:
     def backward_one_chunk(
         self, microbatch: int, loss: Tensor | None, scale: float, last: bool = True, full_backward: bool = True
     ) -> None:
-        """The backward pass of a microbatch: receive the outputs' gradients, run, send those of the inputs.
+        """Run the backward pass of a microbatch: receive the outputs' gradients, run, send the inputs' gradients.
 
         Args:
             microbatch: its number.
@@ -180,7 +180,7 @@ class PipelineStage:
         if not last and isinstance(self.submod, DistributedDataParallel):
             return self.submod.no_sync()
         sharded: Any = self.submod
-        if hasattr(sharded, "set_requires_gradient_sync"):  # of fully_shard
+        if hasattr(sharded, "set_requires_gradient_sync"):  # a module of fully_shard
             sharded.set_requires_gradient_sync(last)
         return contextlib.nullcontext()
 

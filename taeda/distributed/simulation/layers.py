@@ -112,7 +112,7 @@ class _Counting:
     """The mode: notes the arithmetic and the bytes of every op that runs a kernel; of those on device meta alone, if
     asked.
 
-    What an op reads and what it writes counts, so what it changes counts twice.
+    The bytes that an op reads and writes. Memory that it changes counts twice.
 
     Args:
         ops: something with ``append(OpCost(...))``; what ``with`` gives.

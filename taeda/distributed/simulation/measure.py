@@ -28,7 +28,7 @@ from .network import Device, Link, Network, OpCost
 
 __all__ = ["measure_device", "measure_network"]
 
-_SECONDS = 1e-9  # at least, of what is measured
+_SECONDS = 1e-9  # least time of a measurement
 
 
 def _example() -> Callable[[], Any]:
@@ -81,8 +81,8 @@ def _small_op(clock: Callable[[], float]) -> float:
 def measure_device(step: Callable[[], Any] | None = None, group: Any = None, repeat: int = 15) -> Device:
     """A :class:`Device` with the rates that taeda's ops reach in the processes of ``group``, with their threads.
 
-    All of them call it, and measure at the same time: processes of one machine share its memory and caches, and may
-    share its cores. The rates are those of the slowest, for which the others wait.
+    All processes call it, and measure at the same time: processes of one machine share its memory and caches, and may
+    share its cores. The rates are those of the slowest process, because the others wait for it.
 
     Args:
         step: what a process computes, on tensors as large as those of the program, without collectives: for instance
@@ -188,7 +188,7 @@ def measure_network(group: Any = None, nbytes: int = 1 << 23, repeat: int = 15) 
 
 
 def _seconds(run: Callable[[], Any], group: Any, repeat: int) -> float:
-    """The mean of ``repeat`` runs, that of the process for which it is the longest."""
+    """The mean time of ``repeat`` runs at the slowest process."""
     times = []
     for _ in range(repeat + 2):
         barrier(group)

@@ -1,4 +1,4 @@
-"""Rates: what a processor computes and a network carries in a second."""
+"""Rates: the work of a processor and the bytes of a network per second."""
 
 from __future__ import annotations
 

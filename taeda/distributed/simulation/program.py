@@ -36,7 +36,7 @@ Program = Callable[[Any], Callable[[], Any]]
 def spend(seconds: float) -> None:
     """In a simulation, so many seconds of arithmetic; otherwise the process sleeps so long.
 
-    For what the ops of taeda do not tell of: reading data, a library's own code.
+    For time that taeda's ops do not show: reading data, a library's own code.
     """
     recorder = current()
     if recorder is not None:
@@ -109,7 +109,7 @@ class _Run:
                 self.host(step)
 
     def host(self, step: Callable[[], Any]) -> None:
-        """Time the Python of some steps that nobody watches, ops included."""
+        """Time the Python code of some steps, ops included, without an observer."""
         x = empty(4, device="meta")
 
         def looks() -> None:
@@ -129,7 +129,7 @@ class _Run:
 
 
 class _Hooks:
-    """Optimizers' steps are told to the process that does them."""
+    """Optimizers' steps are reported to the process that runs them."""
 
     def __init__(self, runs: Sequence[_Run]) -> None:
         self.of = {id(run.recorder): run for run in runs}

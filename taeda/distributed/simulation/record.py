@@ -21,7 +21,7 @@ from ..reduction import ReduceOp
 from ..work import Work, done
 from .network import Device, OpCost
 
-Key = tuple  # of a collective: its group and number; of a message: group, sender, receiver, tag and number
+Key = tuple  # a collective's group and number; a message's group, sender, receiver, tag and number
 
 
 class Compute(NamedTuple):
@@ -113,7 +113,7 @@ class Recorder:
             clock.go()
 
     def add_host(self, clocks: Sequence[Clock]) -> None:
-        """Put the program's own Python between what was recorded: the mean of ``clocks``."""
+        """Put the program's own Python between the recorded events: the mean of ``clocks``."""
         laps = [
             (statistics.mean(seconds for seconds, _ in times), times[0][1])
             for times in zip(*(clock.laps for clock in clocks), strict=False)
@@ -176,7 +176,7 @@ def current() -> Recorder | None:
 
 
 class _Later(Future):
-    """A result that is there at once, and of which the simulation has to know who waits for it."""
+    """A result that is ready at once, whose waiter the simulation must know."""
 
     def __init__(self, waited: Callable[[], None], result: Callable[[], Any]) -> None:
         super().__init__()
@@ -188,11 +188,11 @@ class _Later(Future):
             try:
                 waited()
                 self.set_result(result())
-            except BaseException as error:  # whoever waits gets it
+            except BaseException as error:  # the waiting thread gets it
                 self.set_exception(error)
 
     def done(self) -> bool:
-        """True: who asks has waited."""
+        """True: the caller has waited."""
         self._settle()
         return super().done()
 
@@ -361,7 +361,7 @@ class RecordingEngine(Engine):
         return None
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Release nothing."""
 
 
 def _of_equal(x: Tensor, op: ReduceOp, n: int) -> None:

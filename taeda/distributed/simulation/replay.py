@@ -1,4 +1,4 @@
-"""Recorded processes put on a time axis: who waits for whom, and what goes on beside the arithmetic."""
+"""Recorded processes on a time axis: their waits for each other, and the work beside the arithmetic."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class _Replay:
                 p.blocked = self.ends[event.key]
             elif event.key in self.sent or event.key in self.asked:
                 p.blocked = math.inf
-            else:  # what was asked for before the step is there
+            else:  # its request from before the step is ready
                 p.blocked = now
             if p.blocked > now:
                 return False
@@ -144,7 +144,7 @@ class _Replay:
 def replay(
     records: Sequence[list], ranks: Sequence[int], network: Network, processors: float = math.inf
 ) -> tuple[float, list[Span]]:
-    """The time of recorded processes, and what they do when.
+    """The time of recorded processes, and the spans of their actions.
 
     Args:
         records: the events of each process.

@@ -49,7 +49,7 @@ class Step:
 
 
 class _Mesh:
-    """The sizes of a mesh by name; the last dimension is that of neighbours."""
+    """The sizes of a mesh by name; neighbours lie along the last dimension."""
 
     def __init__(self, mesh: Any) -> None:
         names = getattr(mesh, "mesh_dim_names", None)
@@ -175,7 +175,7 @@ class _Run:
         return [i for stage in range(rank, self.stages, self.ranks) for i in self.of_stage[stage]]
 
     def finish(self, timeline: Timeline, rank: int) -> None:
-        """The optimizer's step, when all gradients are there, and what it makes necessary."""
+        """Add the optimizer's step, once all gradients are ready, and the traffic that follows from it."""
         costs = [self.costs[i] for i in self.own(rank)]
         moved = sum(2 * (c.parameters + c.count * self.step.state_bytes) + self.grads(c) for c in costs)
         share = self.replicas if self.step.sharding else 1
@@ -245,7 +245,7 @@ class _Run:
 def simulate(
     step: Step | Program, mesh: Any, network: Network, device: Device, ranks: Sequence[int] | None = None
 ) -> Simulation:
-    """Predict the time and memory of a training step on many processes: of a program, or of a description. Nothing is
+    """Predict the time and memory of a training step on many processes, from a program or a description. Nothing is
     computed.
 
     A program is a function ``program(mesh)`` that makes a model on device meta and gives the function of one step::
@@ -263,9 +263,9 @@ def simulate(
 
             return step
 
-    It runs in some of the processes, in each of them twice: the second step counts. Its ops take what the device's
-    rates say, its collectives and messages what the network's, and they go on beside the arithmetic until the program
-    waits for them. Values of tensors on the CPU are taken to be the same in all processes.
+    The program runs in some of the processes, in each of them twice: the second step counts. The device's rates give
+    the time of its ops, the network's rates the time of its collectives and messages, which run beside the arithmetic
+    until the program waits for them. Tensors on the CPU are assumed to have the same values in all processes.
 
     Args:
         step: a program; or a :class:`Step`, a description of layers, a schedule, and what is sharded.
@@ -277,8 +277,8 @@ def simulate(
         ranks: the processes in which a program runs, the others being like one of these. One of each place along
             ``"pp"`` by default.
     Returns:
-        Time, memory and traffic, and the schedule. Of a program's memory, all that is neither parameters, gradients nor
-        an optimizer's state counts as activations.
+        Time, memory and traffic, and the schedule. For a program, all memory except parameters, gradients and an
+        optimizer's state counts as activations.
     Raises:
         ValueError: a layer is not on device meta, or names, schedule and sizes do not go together.
         RuntimeError: the processes wait for each other, or send messages to one that is not simulated.

@@ -33,14 +33,14 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """A layer's pass: what must have come before it begins, its time, and what is sent off when it ends."""
+    """A layer's pass: what must come before it, its time, and what it sends when it ends."""
 
     seconds: float
     waits: float = 0.0  # collectives on the way, that nothing hides
     hidden: float = 0.0  # collectives beside the arithmetic
-    gather: float = 0.0  # of parameters, asked for one layer ahead
-    scatter: float = 0.0  # of gradients
-    scatter_last: float = 0.0  # of gradients, in the last microbatch only
+    gather: float = 0.0  # seconds to gather parameters, asked for one layer ahead
+    scatter: float = 0.0  # seconds to scatter gradients
+    scatter_last: float = 0.0  # the same in the last microbatch only
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Timeline:
             sends: the time of a message from stage ``i`` to the next, or back.
             microbatches: how many.
         """
-        ready: dict[Action, float] = {}  # when what a pass needs from its neighbour is here
+        ready: dict[Action, float] = {}  # when the input that a pass needs from its neighbour is ready
         ranks = len(orders)
         for rank, action in in_turn(orders, stages):
             stage, kind, m = action

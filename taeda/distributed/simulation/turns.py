@@ -28,7 +28,7 @@ class Process:
         self._held = self._highest = self._before = 0
 
     def start(self, group: ProcessGroup) -> None:
-        """Let ``group`` be that of all processes."""
+        """Make ``group`` the group of all processes."""
         _world.__init__()  # type: ignore[misc]
         _world.default, _world.groups, _world.made = group, [group], 1
         _world.store, _world.engine = HashStore(), group.engine
@@ -81,7 +81,7 @@ class Turns:
         self._over = threading.Event()
 
     def run(self, bodies: list[Callable[[], None]]) -> None:
-        """Run all of them to their ends. What one raises ends all."""
+        """Run all of them to their ends. An exception in one ends all."""
         modes = mode_stack()
         threads = [
             threading.Thread(target=self._thread, args=(i, body, modes), daemon=True) for i, body in enumerate(bodies)

@@ -30,7 +30,7 @@ from .rules import Call, Dims, Key
 
 #: Functions ``function(op, values)`` that run ops in place of a rule, by name.
 OWN: dict[str, Callable] = {}
-#: Those among them that work on many tensors, each by itself. Some of the tensors may be plain.
+#: The ops among them that work on many tensors, each by itself. Some of the tensors may be plain.
 LISTS = frozenset(("change_all", "total_norm", "update_all"))
 #: The same of composites and methods: ``function(func, *args, **kwargs)``.
 COMPOSITES: dict[str, Callable] = {}
@@ -66,7 +66,7 @@ def run(func: Any, args: tuple, kwargs: dict) -> Any:
     if isinstance(owner, property) and owner.fget is not None:  # written in ops, as T is
         with implicit_replication():
             return owner.fget(args[0])
-    with DisableTorchFunctionSubclass():  # what the object itself knows: it has the sizes of the whole, and no memory
+    with DisableTorchFunctionSubclass():  # the object has the sizes of the whole, and no memory
         made = func(*args, **kwargs)
     if any(isinstance(x, Tensor) and not isinstance(x, DTensor) for x in tree_leaves(made)):
         raise NotImplementedError(f"{name_of(func)}: not of a DTensor; use to_local() or full_tensor()")

@@ -41,7 +41,7 @@ def implicit_replication() -> Iterator[None]:
 
 
 class DTensor(OfParts):
-    """A tensor that is cut, replicated or partial on each dimension of a mesh. Its sizes are those of the whole.
+    """A tensor that is cut, replicated or partial on each dimension of a mesh. Its sizes are the whole tensor's.
 
     Ops run on the parts; ``to_local()`` gives this process's. Make one by :func:`distribute_tensor` or
     :meth:`from_local`.
@@ -57,7 +57,7 @@ class DTensor(OfParts):
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
         return RUN[0](op_of(func), args, kwargs or {})
 
-    # ---- what it is
+    # ---- description
     @property
     def device_mesh(self) -> DeviceMesh:
         """The processes."""
@@ -73,7 +73,7 @@ class DTensor(OfParts):
         """This process's part, by PyTorch's name: programs read it."""
         return self._local
 
-    # ---- the graph is that of the part
+    # ---- the graph, which is the part's
     def _graph_parts(self) -> tuple[Tensor, ...]:
         return (self._local,)
 
@@ -146,7 +146,7 @@ class DTensor(OfParts):
         return self
 
     def register_hook(self, hook: Callable) -> Any:
-        """Call ``hook(gradient)`` with the gradient as a DTensor; what it returns replaces it."""
+        """Call ``hook(gradient)`` with the gradient as a DTensor; its result replaces the gradient."""
 
         def of_part(g: Tensor) -> Tensor | None:
             made = hook(self._whole_gradient([g]))
@@ -265,7 +265,7 @@ class DTensor(OfParts):
         """The whole, at each process."""
         return self._as(replicated(self.device_mesh)).to_local(grad_placements=grad_placements)
 
-    # ---- values: those of the whole
+    # ---- values of the whole tensor
     def item(self) -> Any:
         """The value of a tensor of one element."""
         return self.detach().full_tensor().item()
@@ -362,7 +362,7 @@ def distribute_tensor(
     tensor: Tensor, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
     src_data_rank: int | None = 0,
 ) -> Any:  # fmt: skip
-    """A DTensor of the values of ``tensor``, as a leaf; they are those of the first process of each line of the mesh.
+    """A DTensor of the values of ``tensor``, as a leaf. The first process of each line of the mesh provides the values.
 
     Args:
         tensor: the whole, at each process; of a DTensor nothing is done.

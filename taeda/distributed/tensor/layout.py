@@ -22,7 +22,7 @@ class Layout(NamedTuple):
         return [(j, self.placements[j]) for j in cut_order(self.placements) if self.placements[j].is_shard(dim)]
 
     def sizes_before(self, at: int) -> tuple[int, ...]:
-        """The sizes of what the cut of mesh dimension ``at`` was made of, at this process."""
+        """The sizes at this process before mesh dimension ``at`` cut."""
         return self._after(at)[0]
 
     def local_shape(self, coordinate: Sequence[int] | None = None) -> tuple[int, ...]:
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
         return self._after(None, coordinate)[0]
 
     def offsets(self, coordinate: Sequence[int] | None = None) -> tuple[int, ...]:
-        """Where that part begins in the whole. Of strided cuts the last cut alone may be strided."""
+        """The start of that part in the whole. Only the last of several cuts may be strided."""
         return self._after(None, coordinate)[1]
 
     def _after(self, stop: int | None, coordinate: Sequence[int] | None = None) -> tuple[tuple, tuple]:

@@ -1,8 +1,8 @@
 """From one placement to another: each move along one dimension of the mesh, with the move that brings gradients back.
 
-The gradient of what is replicated is replicated, that of a cut tensor is cut alike, and that of the terms of a sum is
-replicated, as it is the same for each term. So a move's derivative is another move, and this one's derivative the
-first.
+The gradient of a replicated tensor is replicated, and that of a cut tensor is cut alike. The gradient of the terms of a
+sum is replicated, since it is the same for each term. So the derivative of a move is another move, whose derivative is
+the first one.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _no_derivative(op: str, x: Tensor) -> Tensor:
 
 
 def spread(x: Tensor, group: Any) -> Tensor:
-    """``x``, which is the same everywhere and is about to meet what is not: its gradients are terms, to be added up."""
+    """``x``, a replicated tensor that is about to meet one that is not: its gradients are terms, to be added up."""
     return move(x, _same, partial(_reduce, group, "sum"))
 
 

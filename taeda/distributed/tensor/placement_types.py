@@ -19,7 +19,7 @@ class Placement:
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Whether the processes have what it is to be reduced from (by ``reduce_op``)."""
+        """Whether the processes have terms that are still to be reduced (by ``reduce_op``)."""
         return isinstance(self, Partial) and (reduce_op is None or self.reduce_op == reduce_op)
 
 
@@ -42,7 +42,7 @@ class Shard(Placement):
 
 @dataclass(frozen=True, repr=False)
 class _StridedShard(Shard):
-    """A cut of what a *later* dimension of the mesh has cut into ``split_factor`` parts already.
+    """A cut of a dimension that a *later* dimension of the mesh has cut into ``split_factor`` parts already.
 
     ``fully_shard`` makes it of a parameter that is cut along the same dimension by tensor parallelism.
     """
@@ -72,7 +72,7 @@ class Replicate(Placement):
 
 @dataclass(frozen=True)
 class Partial(Placement):
-    """The processes have terms of a sum, or what is to be reduced by ``reduce_op``: sum, avg, product, min or max."""
+    """The processes have terms that are still to be reduced by ``reduce_op``: sum, avg, product, min or max."""
 
     reduce_op: str = "sum"
 

@@ -81,7 +81,7 @@ def family(name: str) -> Callable:
 
 
 def rule_of(op: Any) -> Callable | None:
-    """The rule of ``op``: its own, that of its family, or that of its kind."""
+    """The rule of ``op``: its own, its family's, or its kind's."""
     found = RULES.get(op.name) or FAMILIES.get(op.traits.get("batch", ""))
     if found is None and (op.kind == "pointwise" or op.traits.get("additive")):
         return _pointwise

@@ -25,7 +25,7 @@ from .placement_types import Partial, Replicate
 
 
 def own(*names: str) -> Callable:
-    """Decorator: what the ops called ``names`` do."""
+    """Decorator: the function implements the ops called ``names``."""
     return functools.partial(_declare, OWN, names)
 
 

@@ -74,7 +74,7 @@ def _driver_text(
 
 
 def assemble(interface: Interface, tables: Tables, target: Target, beside: bytes | None = None) -> bytes:
-    """The object, relocatable; ``beside`` is what a file of weights begins with, where there is one."""
+    """The object, relocatable; ``beside`` is the beginning of the file of weights, if there is one."""
     names: dict[Kernel, str] = {k: f"kernel{i}" for i, k in enumerate(tables.kernels())}
     texts: Sequence[str] = [
         _driver_text(interface, tables, names.__getitem__, target, beside),

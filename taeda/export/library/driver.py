@@ -1,6 +1,6 @@
 """The driver of a library, in IR: it checks the arguments of a call, finds the launches for their sizes, and runs them.
 
-It is the same for every model. What differs is in tables (`tables.py`), whose entries are 8 bytes each.
+It is the same for every model. The differences are in tables (`tables.py`), whose entries are 8 bytes each.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from taeda.kernels.ir import I8, I32, I64, PTR, Value
 from taeda.kernels.routine import Routine, atomic_exchange
 
-#: Error codes; those of a tensor are TENSOR * (1 + its number) plus one of the last, and OUTPUT more for an output.
+#: Error codes. A tensor's codes are TENSOR * (1 + its number) plus one of the last ones, and OUTPUT more for an output.
 OK, NULL, INPUTS, OUTPUTS, BATCH, MEMORY, VALUE, PROCESSOR, WEIGHTS, FILE, OVERLAP = range(11)
 TENSOR, OUTPUT = 16, 1 << 16
 NO_DATA, DTYPE, DIMENSIONS, SIZES = range(4)
 
 #: Bytes of the struct that callers fill: data, dtype and dimensions, sizes.
 TENSOR_BYTES, _DTYPE, _NDIM, _SIZES = 24, 8, 12, 16
-#: Words of what is known of an input or output: dtype, dimensions, bytes of an element, then its sizes, -1 - k for the
-#: k-th one that may change.
+#: The description of an input or output, in words: dtype, dimensions, bytes of an element, then its sizes, -1 - k for
+#: the k-th one that may change.
 META_HEAD = 3
 #: Fields of a variant, by their place.
 FIELDS = (
@@ -72,7 +72,7 @@ def check_tensor() -> Routine:
 
 
 def check_all(check: Routine) -> Routine:
-    """Check p1 tensors at p0 against the table p2 of addresses of what is known of each.
+    """Check p1 tensors at p0 against the table p2 of addresses of their descriptions.
 
     Sizes are at p3, one tensor's after the other, or 0: in that table. Error codes from p4 on; p5: where the code goes;
     p6: where sizes that may change go; p7: where their bytes go.
@@ -135,13 +135,13 @@ def _take_memory() -> Routine:
 
 
 def atomic_pointer(f: Routine, x: Value) -> Value:
-    """Put ``x`` where memory is kept between calls; what was there."""
+    """Put ``x`` where memory is kept between calls. Returns the old value."""
     kept = atomic_exchange(f, f.symbol("kept"), f.address(x))
     return f.emit(f"inttoptr {kept.typed} to ptr", PTR)
 
 
 def _give_memory() -> Routine:
-    """Keep memory p0 for the next call, or null; what was kept is freed."""
+    """Keep memory p0, or null, for the next call; the memory kept before is freed."""
     f = Routine("give_memory", [PTR])
     f.external("free", None, atomic_pointer(f, f.params[0]))
     return f
@@ -399,7 +399,7 @@ def _version(name: str, version: int) -> Routine:
 
 
 def load(name: str, size: int) -> Routine:
-    """Map the file at path p0, of ``size`` bytes, of which the first are those of the global ``head``; the code."""
+    """Map the file at path p0, of ``size`` bytes, which begins with the global ``head``'s bytes. Returns the code."""
     f = Routine(f"{name}_load", [PTR], I32, exported=True)
     null, code, at = f.const(PTR, 0), f.scratch(8, 8), f.scratch(8, 8)
     f.store(code, f.i64(OK))

@@ -127,7 +127,7 @@ class _Machine:
         return kind in (_ARM_BRANCH if self.arm else _X86_PC32)
 
     def stub(self, at: int, place: int) -> bytes:
-        """Code at ``at`` that jumps to what ``place`` holds."""
+        """Code at ``at`` that jumps to the address that ``place`` holds."""
         if not self.arm:
             return b"\xff\x25" + struct.pack("<i", place - at - 6) + b"\x66\x90"
         pages = (place >> 12) - (at >> 12)
@@ -196,7 +196,7 @@ class _Linker:
         return self._write(sections)
 
     def _sections(self) -> tuple[list[_Section], dict[str, _Section]]:
-        """All sections in order: what is read, what is run, what is written to, the weights."""
+        """All sections in order: read-only, executable, writable, the weights."""
         own = self.object.sections
         count = 1 + len(self.imports) + len(self.public)
         dynamic = sum(

@@ -58,7 +58,7 @@ def _is_missing(f: Routine, target: Target) -> Value:
     at = f.scratch(4, 4)
     f.store(at, missing)
     if registers:
-        with f.when(missing == 0):  # else the next instruction may not be there
+        with f.when(missing == 0):  # otherwise the next instruction may not exist
             kinds = "{ i32, i32 }"
             found = f.emit(f'call {kinds} asm sideeffect "xgetbv", "={{ax}},={{dx}},{{cx}}"(i32 0)', I32)
             kept = f.emit(f"extractvalue {kinds} {found.text}, 0", I32)

@@ -1,4 +1,4 @@
-"""The launches of a model's call as data: what is launched, and where each pointer leads."""
+"""The launches of a model's call as data: the kernels, and the target of each pointer."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def record(call: Call, tensors: Sequence[Tensor], names: Sequence[str], dry: boo
     tensors = list(tensors)
     with no_grad():
         if not dry:
-            call(*tensors)  # kernels and kept tables are made, as at the first call of a model
+            call(*tensors)  # makes kernels and tables that are kept, as at the first call of a model
         for _ in range(2):
             results, trace = observe(call, tuple(tensors), {}, tensors, dry, call.prepared)
             if not isinstance(trace, replay.Trace):
@@ -152,7 +152,7 @@ def _shared(parts: dict, results: tuple) -> set[int]:
 
 
 class _Reader:
-    """Turns what a trace is made of into a :class:`Recording`."""
+    """Turns the parts of a trace into a :class:`Recording`."""
 
     def __init__(self, parts: dict, tensors: list, results: tuple, names: Sequence[str], trace: Any):
         self.parts, self.tensors, self.results, self.names, self.trace = parts, tensors, results, names, trace
@@ -188,7 +188,7 @@ class _Reader:
         return ("output", self.output_of[b]) if b < len(parts["made"]) else ("scratch", 0)
 
     def _slots(self, found: Recording) -> None:
-        """Each word that holds a pointer: those of the launches, then those of tables of addresses."""
+        """Each word that holds a pointer: first the launches' words, then those of tables of addresses."""
         start, values = self.parts["slots"]
         patched = {slot: (*self._base(b), offset) for b, offset, slot in self.parts["patches"]}
         tables = {address: content for address, content in self.parts["tables"]}

@@ -1,4 +1,4 @@
-"""Which op of a model cannot be a launch: asked once it is known that one cannot, by running the model again."""
+"""Finds the op of a model that cannot be a launch, by running the model again once it is known that one cannot."""
 
 from __future__ import annotations
 

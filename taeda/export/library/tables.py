@@ -58,7 +58,7 @@ class Variant:
 
 
 class Tables:
-    """Collects the launches for all combinations of sizes, with what they read: weights and constants."""
+    """Collects the launches for all combinations of sizes, with the weights and constants that they read."""
 
     def __init__(self, inputs: int, outputs: int):
         self.inputs, self.outputs = inputs, outputs
@@ -173,12 +173,12 @@ class Tables:
 
 
 def _slots_of_launches(r: Recording) -> int:
-    """How many slots launches have; behind them are those of tables."""
+    """The number of slots of launches; the slots of tables follow them."""
     return max((launch.first + launch.slots for launch in r.launches), default=0)
 
 
 def _new_numbers(r: Recording, groups: Sequence[tuple[int, int, int]]) -> dict[int, int]:
-    """The new numbers of the slots that are kept: of each group those of its first time, then those of tables."""
+    """The new numbers of the slots that are kept: for each group the slots of its first time, then those of tables."""
     kept = [
         launch.first + k
         for first, length, _ in groups
@@ -217,7 +217,7 @@ def _times(r: Recording, first: int, length: int) -> int:
 
 
 def _follows(r: Recording, i: int, length: int, times: int) -> bool:
-    """Whether launch ``i + times * length`` is launch ``i`` once more, as far on as the times before."""
+    """Whether launch ``i + times * length`` repeats launch ``i``, with the same step as the times before."""
     a, b, c = (r.launches[i + k * length] for k in (0, 1, times))
     flags = r.launches[i - 1].flags if i else 0
     if (a.kernel, a.slots, a.numbers, a.inside) != (c.kernel, c.slots, c.numbers, c.inside) or c.flags != flags:

@@ -16,7 +16,7 @@ _COUNTERS = 8
 _SPIN_NS = 200_000
 #: Fields that several threads write, each on cache lines of its own: bytes from the start of the global.
 _ACTIVE, _EPOCH, _OPEN, _BUSY = 0, 128, 256, 384
-_FN, _PTR, _ARG, _TOTAL, _GRAIN, _PIECES, _BATCH, _WORKERS, _USED = range(640, 640 + 72, 8)  # of a job
+_FN, _PTR, _ARG, _TOTAL, _GRAIN, _PIECES, _BATCH, _WORKERS, _USED = range(640, 640 + 72, 8)  # fields of a job
 _THREADS, _STARTED, _SPINS, _PROCESS = 768, 776, 784, 792
 _COUNTER = 896
 #: Fields of each worker: whether it sleeps, the word it sleeps on, its number for the system, whether it was moved, and
@@ -176,7 +176,7 @@ def _set_threads(arm: bool, name: str, processors: Routine) -> Routine:
     pool, cpus = f.symbol("pool"), f.run(processors)
     wanted = f.select(f.params[0] < 1, cpus, f.params[0])
     wanted = _least(f, wanted, MOST)
-    with f.loop(0, 20, carry=[f.i64(1 << 40)]) as L:  # the quickest: others may take the processor meanwhile
+    with f.loop(0, 20, carry=[f.i64(1 << 40)]) as L:  # the quickest one: others may take the processor in the meantime
         start = _now(f)
         with f.loop(0, 100):
             _pause(f, arm)
@@ -189,7 +189,7 @@ def _set_threads(arm: bool, name: str, processors: Routine) -> Routine:
 
 
 def _start(work: Routine) -> Routine:
-    """Have p0 workers, or as many as the system gives; how many there are."""
+    """Start p0 workers, or as many as the system allows. Returns how many run."""
     f = Routine("start_workers", [I64], I64)
     pool = f.symbol("pool")
     handle = f.scratch(8, 8)
@@ -210,7 +210,7 @@ def _start(work: Routine) -> Routine:
 
 
 def _share(arm: bool, run_pieces: Routine, wake: Routine) -> Routine:
-    """Publish the job, help with it, and wait until nobody is in it."""
+    """Publish the job, help with it, and wait until all workers have left it."""
     f = Routine("share")
     pool, used, pieces = f.symbol("pool"), _job(f, _USED), _job(f, _PIECES)
     with f.loop(0, used) as L:

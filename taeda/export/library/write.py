@@ -83,7 +83,7 @@ Shape = tuple[int | Symbol, ...]
 
 
 def _inputs(program: Any, tensors: Sequence[Tensor]) -> tuple[list[str], list[Shape], list[Symbol]]:
-    """The names of the inputs, their sizes, and those of these that may change."""
+    """The names of the inputs, their sizes, and the sizes among them that may change."""
     for i, t in enumerate(tensors):
         if not t.is_contiguous():
             raise ValueError(f"build: expected contiguous arguments, got tensor {i} with strides {t.stride()}")
@@ -119,14 +119,16 @@ def _symbols(program: ExportedProgram, names: Sequence[str]) -> dict[str, Symbol
 def _record_all(
     call: Call, names: list[str], shapes: list[Shape], symbols: Sequence[Symbol]
 ) -> tuple[Tables, list[TensorInfo]]:
-    """The launches for all combinations of sizes, and what the outputs are. The first symbol changes fastest."""
+    """The launches for all combinations of sizes, and the descriptions of the outputs. The first symbol changes
+    fastest.
+    """
     found: Tables | None = None
     made: list[tuple[tuple[int, ...], list[tuple[int, ...]]]] = []
     ranges = [range(x.low, x.high + 1) for x in reversed(symbols)]
     for which, values in enumerate(v[::-1] for v in itertools.product(*ranges)):
         tensors = [_resized(t, s, values) for t, s in zip(call.tensors, shapes, strict=True)]
         if found is None:
-            first = record(call, tensors, names)  # its kernels run: the model may keep what it computes
+            first = record(call, tensors, names)  # its kernels run: the model may keep results
             found = Tables(len(names), len(first.outputs))
         recording = record(call, tensors, names, dry=True) if symbols else first
         found.add(which, recording)

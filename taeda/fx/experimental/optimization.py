@@ -71,7 +71,7 @@ def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.
                 continue
             conv, bn = modules[node.args[0].target], modules[node.target]
             if len(node.args[0].users) > 1 or not bn.track_running_stats:
-                continue  # others use what the convolution gives
+                continue  # others use the convolution's result
             replace_node_module(node.args[0], modules, fuse_conv_bn_eval(conv, bn))
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)

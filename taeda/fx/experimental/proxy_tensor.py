@@ -57,7 +57,7 @@ class PythonKeyTracer(Tracer):
 
 
 class _Recorder:
-    """The mode: below all others, so that it sees what is computed. It records an op, and runs it."""
+    """The mode, below all others, so that it sees the computed ops. It records an op, and runs it."""
 
     composites = True
 
@@ -117,7 +117,7 @@ class _Recorder:
 
 
 def _place(x: Tensor) -> Any:
-    """What tells views of one memory apart."""
+    """A key that distinguishes views of one memory."""
     return x.data_ptr(), x.dtype, tuple(x.shape), tuple(x.stride()), x.numel() == 0 and id(x)
 
 

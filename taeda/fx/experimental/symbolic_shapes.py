@@ -45,7 +45,7 @@ class ValueRanges:
         return f"VR[{low}, {high}]"
 
 
-#: What expressions are made of: name, function, sign and how tightly it binds.
+#: The functions in expressions: name, function, sign and how tightly it binds.
 _FUNCTIONS: dict[str, tuple[Callable, str, int]] = {
     "add": (operator.add, "+", 1), "sub": (operator.sub, "-", 1), "mul": (operator.mul, "*", 2),
     "floordiv": (operator.floordiv, "//", 2), "truediv": (operator.truediv, "/", 2), "mod": (operator.mod, "%", 2),
@@ -85,7 +85,7 @@ class Expr:
         return set().union(*(a.symbols() for a in self.args if isinstance(a, Expr)))
 
     def linear(self) -> tuple[dict[str, int], int] | None:
-        """Whole factors of symbols, and what is added to them; None where it is not of that form."""
+        """Whole factors of symbols, and the number added to them; None if it is not of that form."""
         if not self.args:
             return {self.head: 1}, 0
         if self.head not in ("add", "sub", "mul", "neg"):
@@ -123,7 +123,9 @@ class Expr:
 
 
 class _Symbolic:
-    """What SymInt and SymFloat share. ``owner`` makes what follows from them; without one they are numbers for show."""
+    """The base of SymInt and SymFloat. ``owner`` makes the values that follow from them; without it they are only for
+    display.
+    """
 
     expr: Expr
     samples: tuple

@@ -93,7 +93,7 @@ class FxGraphDrawer:
                     self._dot_graphs[f"{name}_{node.target}"] = self._to_dot(inner, f"{name}_{node.target}")
 
     def get_dot_graph(self, submod_name: str | None = None) -> Dot:
-        """The picture, or that of a GraphModule inside: ``write(path)`` it."""
+        """The picture, or the one of a GraphModule inside: ``write(path)`` it."""
         return self._dot_graphs[self._name if submod_name is None else submod_name]
 
     get_main_dot_graph = get_dot_graph

@@ -47,7 +47,7 @@ def get_size_of_all_nodes(fx_module: GraphModule, args: list[Tensor] | None = No
 
 
 def get_tensor_meta(node: Node) -> TensorMetadata:
-    """What :class:`ShapeProp` noted of a Node.
+    """The entry of :class:`ShapeProp` for a Node.
 
     Raises:
         RuntimeError: nothing.

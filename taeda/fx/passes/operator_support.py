@@ -1,4 +1,4 @@
-"""Which Nodes a backend can run: ``OperatorSupport`` and functions that combine such answers."""
+"""Predicates for the Nodes that a backend can run: ``OperatorSupport`` and functions that combine predicates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OperatorSupportBase:
 
 
 class OperatorSupport(OperatorSupportBase):
-    """Supports what a table names, as ``get_node_target`` does, with the dtypes that it gives.
+    """Supports the names of a table, in ``get_node_target``'s form, with the dtypes that it lists.
 
     Args:
         support_dict: from names to None, or to the dtypes of arguments by position and by name: a pair
@@ -85,10 +85,10 @@ class OpSupports:
 
     @classmethod
     def decline_if_input_dtype(cls, dtype: Any) -> OperatorSupportBase:
-        """Not where an input has this dtype."""
+        """Refuse Nodes with an input of this dtype."""
         return create_op_support(lambda _, node: all(_dtype(x) is not dtype for x in node.all_input_nodes))
 
     @classmethod
     def decline_if_node_in_names(cls, disallow_set: set[str]) -> OperatorSupportBase:
-        """Not the Nodes of these names."""
+        """Refuse the Nodes of these names."""
         return create_op_support(lambda _, node: node.name not in disallow_set)

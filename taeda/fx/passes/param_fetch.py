@@ -9,7 +9,7 @@ from ..graph_module import GraphModule, _get_attr
 
 __all__ = ["default_matching", "extract_attrs_for_lowering", "lift_lowering_attrs_to_nodes"]
 
-#: What a class of layer has that a compiler of Graphs wants to know.
+#: Attributes of a class of layer that a compiler of Graphs needs.
 _WANTED: dict[type, list[str]] = {
     nn.Conv2d: ["weight", "bias", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode"],
     nn.Linear: ["weight", "bias"],

@@ -14,7 +14,7 @@ __all__ = ["ShapeProp", "TensorMetadata"]
 
 
 class TensorMetadata(NamedTuple):
-    """What a tensor was like."""
+    """The properties of a tensor."""
 
     shape: Any
     dtype: Any
@@ -52,7 +52,7 @@ class ShapeProp(Interpreter):
         self.real_module = self.module
 
     def run_node(self, n: Node) -> Any:
-        """The value of a Node; notes what it is like.
+        """The value of a Node; its properties are noted.
 
         Raises:
             RuntimeError: the Node could not be run.

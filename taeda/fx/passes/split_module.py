@@ -15,7 +15,7 @@ __all__ = ["Partition", "split_module"]
 
 
 class Partition:
-    """A part: its Nodes, what it takes from other parts, and what others take from it. All by name, in order."""
+    """A part: its Nodes, its inputs from other parts, and its outputs to others. All by name, in order."""
 
     def __init__(self, name: str) -> None:
         self.name = name

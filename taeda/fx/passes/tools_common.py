@@ -27,7 +27,7 @@ def get_acc_ops_name(k: Any) -> str:
 
 
 def get_node_target(submodules: Mapping[str, Module], node: Node) -> str:
-    """What a Node calls: the class of a module, the path of a function, the name of a method."""
+    """The target of a Node: the class of a module, the path of a function, the name of a method."""
     if node.op == "call_module":
         module = submodules[node.target]
         return f"{type(module).__module__}.{type(module).__qualname__}"

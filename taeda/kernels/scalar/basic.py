@@ -15,7 +15,7 @@ SIGNED = {F32: I32, F64: I64}
 UNSIGNED = {F32: U32, F64: U64}
 #: 1.5 * 2^mantissa: adding it rounds to the nearest integer, which is then in the low bits.
 MAGIC = {F32: 12582912.0, F64: 6755399441055744.0}
-_MAGIC_BITS = 0x4338000000000000  # of the second
+_MAGIC_BITS = 0x4338000000000000  # the bits of the second
 #: The largest finite and the smallest normal value.
 MAX = {F32: 3.4028234663852886e38, F64: 1.7976931348623157e308}
 SMALLEST = {F32: 2.0**-126, F64: 2.0**-1022}
@@ -67,8 +67,9 @@ def any_lane(condition: Value) -> Value:
 
 
 def rarely(condition: Value, usual: Sequence[Value], other: Callable[[], Sequence[Value]]) -> Sequence[Value]:
-    """``other()`` where ``condition`` holds, else ``usual``. The first is computed only if any lane needs it: if the
-    schedule recomputes vectors, in such a one, else in a branch."""
+    """``other()`` where ``condition`` holds, else ``usual``. ``other()`` is computed only if a lane needs it: in
+    vectors that the schedule recomputes, or in a branch.
+    """
     f = condition.fn
     if f.rare is not None:
         f.rare.append(condition)
@@ -293,7 +294,9 @@ def pick(items: Sequence[float], index: Value) -> Value:
 
 
 def to_14_bits(name: str, x: Value) -> Value | None:
-    """``1 / x`` (``rcp14``) or ``1 / sqrt(x)`` (``rsqrt14``) by AVX-512's instruction; None if this type has none."""
+    """``1 / x`` (``rcp14``) or ``1 / sqrt(x)`` (``rsqrt14``) by AVX-512's instruction; None if this type has no such
+    instruction.
+    """
     f = x.fn
     if x.type is not F32 or f.vector_bytes < 64 or x.lanes not in (1, 4, 8, 16):
         return None
@@ -323,7 +326,7 @@ def divide_sum(a: Value, b: Value, c: float, low: Value | None = None) -> Value:
 
 
 def nextafter(x: Value, y: Value) -> Value:
-    """The next float from ``x`` toward ``y``, in integers: their order is that of the floats' magnitudes."""
+    """The next float from ``x`` toward ``y``, computed in integers, whose order is that of the floats' magnitudes."""
     t, ints = x.type, {16: I16, 32: I32, 64: I64}[x.type.bits]
     top = -1 << (t.bits - 1)
     infinity = like(x, float("inf")).bits(ints)

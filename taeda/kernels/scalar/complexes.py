@@ -10,7 +10,7 @@ Real = Value | int | float
 class Complex:
     """``re + im * 1j`` in vectors or scalars of float32 or float64, with Python's operators.
 
-    A Value or number on either side is taken as real. There is equality, but no order, as in mathematics.
+    A Value or number on either side counts as real. There is equality, but no order, as in mathematics.
     """
 
     __slots__ = ("im", "re")

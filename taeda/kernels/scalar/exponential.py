@@ -267,7 +267,7 @@ def exp_negative(x: Value, middle: bool = False) -> Value:
     if _has_rare_path(x):
         x.fn.rare.append(x < -87.0)
         return _exp_normal(x)
-    if middle:  # what is smaller is 0 in float32 anyway
+    if middle:  # smaller results are 0 in float32 anyway
         return _exp_normal(at_least(x, -708.0), middle=True)
     low = EXP_LOW[x.type]
     if by_eighths(x):
@@ -481,8 +481,9 @@ def _octave_and_rest(bits: Value, t: Type) -> tuple[Value, Value]:
 
 
 def _is_not_normal(x: Value) -> Value:
-    """Whether a float32 is 0, negative, subnormal, infinite or NaN: one comparison of its bits, moved so that those of
-    positive normal numbers become the least integers."""
+    """Whether a float32 is 0, negative, subnormal, infinite or NaN. One comparison of its bits decides, moved so that
+    positive normal numbers become the least integers.
+    """
     return x.bits(SIGNED[F32]) + (0x80000000 - 0x00800000) > 0x7EFFFFFF - 0x80000000
 
 

@@ -39,8 +39,9 @@ def piecewise(name: str, x: Value, odd: bool = False) -> Value:
 
 
 def around_middle(rows: Sequence[Sequence[float]], piece: Value, x: Value) -> tuple[Value, Value]:
-    """A function of ``x`` as a sum of two: its value at the middle of the ``piece``, and what the distance from there
-    adds. The first of ``rows`` has the middles, the others the coefficients."""
+    """A function of ``x`` as a sum of two: its value at the middle of the ``piece``, and the change from there. The
+    first of ``rows`` has the middles, the others the coefficients.
+    """
     middle, first, *others = (pick(row, piece) for row in rows)
     d = x - middle
     return first, d * horner(d, others)

@@ -53,7 +53,7 @@ from .pieces import around_middle, by_pieces, odd, settling
 from .trigonometric import PI, sin, tan
 
 TWO_OVER_ROOT_PI = 1.1283791670955126
-DENSITY = 0.3989422804014327  # of the standard normal at 0
+DENSITY = 0.3989422804014327  # the density of the standard normal at 0
 LN2 = 0.6931471805599453
 LOG_ROOT_TWO_PI = 0.9189385332046728
 
@@ -255,7 +255,7 @@ def ndtri(p: Value, middle: bool = False) -> Value:
 def _upper_tail(a: Value) -> Value:
     """``P(X > a)`` of the standard normal for ``0 <= a <= 10.4``, float32: to 2^-20 where it is above 1e-3.
 
-    Further out only the absolute error falls: it is meant for a sum with ``a``.
+    Further out only the absolute error falls: the result is meant for a sum with ``a``.
     """
     h = a * poly(a, table("TAIL_LOG", a))
     return half_exp2_rough(h)

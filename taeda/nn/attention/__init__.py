@@ -1,4 +1,4 @@
-"""Which kernels attention may use."""
+"""The kernels that attention may use."""
 
 from __future__ import annotations
 

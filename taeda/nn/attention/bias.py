@@ -1,4 +1,4 @@
-"""Masks of attention by what they mean: the causal ones."""
+"""Masks of attention by their meaning: causal ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_le
 
 
 class CausalVariant(IntEnum):
-    """Which corner of a mask that is not square the diagonal goes through."""
+    """The corner that the diagonal of a non-square mask goes through."""
 
     UPPER_LEFT = auto()
     LOWER_RIGHT = auto()

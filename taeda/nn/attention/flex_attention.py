@@ -21,14 +21,14 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """What :func:`flex_attention` is to give beside its result: the log-sum-exp of the scores, their maximum."""
+    """The extra results of :func:`flex_attention` to return: the log-sum-exp of the scores, their maximum."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What it gave."""
+    """The extra results."""
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
@@ -65,7 +65,7 @@ def create_mask(mod_fn: Callable, B: int | None, H: int | None, Q_LEN: int, KV_L
 
 
 def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """The number of true blocks in each row, and the columns: those of true blocks first, in order."""
+    """The number of true blocks in each row, and the columns, in order, first of the true blocks."""
     columns = blocks.to(int8).argsort(-1, descending=True, stable=True)
     return blocks.sum(-1).to(int32), columns.to(int32)
 
@@ -110,7 +110,7 @@ class BlockMask:
         full_kv_indices: Tensor | None = None, BLOCK_SIZE: int | tuple[int, int] = 128,
         mask_mod: Callable | None = None, seq_lengths: tuple[int, int] | None = None, **options: Any,
     ) -> BlockMask:  # fmt: skip
-        """A mask of listed blocks, as in the class; what is not listed is not seen.
+        """A mask of listed blocks, as in the class; blocks that are not listed are masked.
 
         Raises:
             RuntimeError: ``kv_indices`` has less than two dimensions.
@@ -139,7 +139,7 @@ class BlockMask:
         return math.prod(self.shape)
 
     def to_dense(self) -> Tensor:
-        """Which blocks are not empty: ``(B, H, rows, columns)``, int32."""
+        """Whether each block is not empty: ``(B, H, rows, columns)``, int32."""
         blocks = self._blocks(self.kv_num_blocks, self.kv_indices)
         if self.full_kv_num_blocks is not None:
             blocks = blocks | self._blocks(self.full_kv_num_blocks, self.full_kv_indices)
@@ -167,7 +167,7 @@ class BlockMask:
         return _made(self.seq_lengths, changed, self.BLOCK_SIZE, self.mask_mod, self._whole)
 
     def __getitem__(self, index: Any) -> BlockMask:
-        """Of some batches, heads and rows of blocks; numbers keep their dimension."""
+        """The mask of some batches, heads and rows of blocks; numbers keep their dimension."""
         items = index if isinstance(index, tuple) else (index,)
         kept = tuple(slice(i, None if i == -1 else i + 1) if isinstance(i, int) else i for i in items)
         return self._with(lambda x: x[kept])

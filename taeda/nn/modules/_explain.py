@@ -1,6 +1,6 @@
 """Adds to an exception that leaves a module where it happened: the module's path and the user's line.
 
-In anomaly mode it also follows which modules are being called, for what is found out later.
+In anomaly mode it also follows which modules are being called, for errors that are found later.
 """
 
 from __future__ import annotations
@@ -82,8 +82,7 @@ def where(path: str, leaf: str, outer) -> str:
 def explain(module, failure: Exception) -> None:
     """Record that ``failure`` has just left ``module``. Called once per module on the way out; never raises.
 
-    An error of an op is told where it happened in its own text; to anybody else's exception a note is added, and its
-    text stays as it is.
+    An error of an op gets its place in its own text. Other exceptions get a note, and their text stays as it is.
     """
     if isinstance(failure, (StopIteration, StopAsyncIteration)):
         return

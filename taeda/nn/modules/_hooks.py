@@ -28,7 +28,7 @@ _ids = itertools.count()
 
 
 class RemovableHandle:
-    """What registering a hook returns: ``remove()`` takes the hook away again; also a context manager."""
+    """The result of registering a hook: ``remove()`` removes the hook; also a context manager."""
 
     def __init__(self, hooks_dict: dict, *, extra_dict: dict | list[dict] | None = None):
         self.id = next(_ids)
@@ -36,7 +36,7 @@ class RemovableHandle:
         self.also = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or []
 
     def remove(self) -> None:
-        """Take the hook away. Nothing happens if it was taken away before."""
+        """Remove the hook. Nothing happens if it was removed before."""
         for table in (self.hooks, *self.also):
             table.pop(self.id, None)
 

@@ -21,7 +21,7 @@ _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 def _prefix_hint(unexpected: list[str]) -> str:
-    """What to do about keys that were saved by a wrapper around the module."""
+    """Advice on keys that were saved by a wrapper around the module."""
     for prefix in ("module.", "_orig_mod."):  # DataParallel's, a compiled module's
         if unexpected and all(key.startswith(prefix) for key in unexpected):
             return (
@@ -32,7 +32,7 @@ def _prefix_hint(unexpected: list[str]) -> str:
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What ``load_state_dict`` returns: the keys that were not found, and those that were not expected."""
+    """The result of ``load_state_dict``: the missing keys, and the unexpected ones."""
 
     __slots__ = ()
 
@@ -214,7 +214,7 @@ class StateMixin:
                 setattr(self, name, given)
             else:
                 if lazy and is_lazy(given):
-                    return  # neither has values yet
+                    return  # both have no values yet
                 if lazy:
                     param.materialize(given.shape, device=given.device, dtype=given.dtype)
                 if param.is_meta and not given.is_meta:

@@ -589,7 +589,7 @@ class Softmin(_Softmax):
 class Softmax(_Softmax):
     """``exp(x) / sum(exp(x))`` along ``dim``: any numbers to probabilities, which add up to 1.
 
-    Not before :class:`CrossEntropyLoss`, which takes the numbers as they are.
+    Do not use it before :class:`CrossEntropyLoss`, which takes the numbers as they are.
 
     Examples:
         >>> scores = taeda.tensor([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]])

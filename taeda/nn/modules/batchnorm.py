@@ -264,8 +264,7 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation whose mean and variance are over the batches of all processes; in one process that of its
-    batch.
+    """Batch normalisation with the mean and variance of the batches of all processes; in one process of its own batch.
 
     For ``taeda.distributed``, where each process sees few samples. ``SyncBatchNorm.convert_sync_batchnorm(model)``
     replaces the other kinds in a model. The formula is that of :class:`BatchNorm1d`.
@@ -293,8 +292,8 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise; in training, or without statistics, by those of the batches of all processes."""
-        dist = sys.modules.get("taeda.distributed")  # if nobody has imported it there is one process
+        """Normalise; in training, or without statistics, with those of the batches of all processes."""
+        dist = sys.modules.get("taeda.distributed")  # if it is not imported, there is one process
         of_batch = self.training or (self.running_mean is None and self.running_var is None)
         if not of_batch or dist is None or not dist.is_initialized() or dist.get_world_size(self.process_group) == 1:
             return super().forward(input)

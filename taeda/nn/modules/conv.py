@@ -22,7 +22,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Module):
-    """What all convolutions share: arguments, parameters and their initialisation.
+    """The base of all convolutions: arguments, parameters and their initialisation.
 
     ``weight`` is ``(out_channels, in_channels / groups, *kernel_size)``, transposed
     ``(in_channels, out_channels / groups, *kernel_size)``; both parameters start uniform in ``+- 1/sqrt(fan_in)``.
@@ -197,7 +197,7 @@ class Conv3d(_Conv):
 
 
 class _ConvTransposeNd(_ConvNd):
-    """What transposed convolutions share: the ``output_size`` argument of ``forward``."""
+    """The base of transposed convolutions: the ``output_size`` argument of ``forward``."""
 
     def __init__(
         self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups,

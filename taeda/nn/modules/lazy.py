@@ -37,7 +37,7 @@ class LazyModuleMixin:
     def _lazy_load_hook(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ) -> None:
-        """Give shapes to lazy tensors from those of the state dict before it is loaded."""
+        """Give lazy tensors the shapes of the state dict's tensors before it is loaded."""
         for name, t in [*self._parameters.items(), *self._buffers.items()]:
             key = prefix + name
             if key in state_dict and t is not None and is_lazy(t) and not is_lazy(state_dict[key]):

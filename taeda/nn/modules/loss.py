@@ -657,7 +657,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """``max(0, d(a, p) - d(a, n) + margin)`` with a distance function of one's own.
+    """``max(0, d(a, p) - d(a, n) + margin)`` with a distance function of the caller's.
 
     Args:
         distance_function: ``d``, a function of two tensors; the Euclidean distance if None.

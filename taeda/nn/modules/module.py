@@ -66,9 +66,9 @@ def _indent(text: str) -> str:
 
 
 class _CallSignature:
-    """``__signature__`` of a module, whose ``__call__`` is compiled: what ``inspect`` is told of calling it.
+    """``__signature__`` of a module, whose ``__call__`` is compiled: the signature of its call for ``inspect``.
 
-    Classes of modules have none: theirs is that of ``__init__``.
+    Classes of modules have the signature of ``__init__`` instead.
     """
 
     _any = Signature([Parameter_("args", Parameter_.VAR_POSITIONAL), Parameter_("kwargs", Parameter_.VAR_KEYWORD)])
@@ -83,8 +83,8 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
     """Base class of every layer and model.
 
     A subclass calls ``super().__init__()``, assigns parameters, buffers and other modules to attributes, and defines
-    ``forward``. Calling the module runs ``forward`` with its hooks. What is assigned is found by ``parameters()``,
-    saved by ``state_dict()`` and moved by ``to()``. ``train()`` and ``eval()`` switch layers such as dropout.
+    ``forward``. Calling the module runs ``forward`` with its hooks. ``parameters()`` finds what was assigned,
+    ``state_dict()`` saves it and ``to()`` moves it. ``train()`` and ``eval()`` switch layers such as dropout.
 
     Raises:
         AttributeError: something is assigned before ``super().__init__()``.
@@ -145,7 +145,7 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
             super().__init__(*args, **kwargs)
 
     def forward(self, *args, **kwargs):
-        """What the module computes; every subclass defines it."""
+        """The computation of the module; every subclass defines it."""
         own = set(dir(type(self))) - set(dir(Module))
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
@@ -236,7 +236,7 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put ``module`` at the dotted path ``target``; with ``strict`` only in place of one that is there."""
+        """Put ``module`` at the dotted path ``target``; with ``strict`` only in place of an existing one."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, Module):
@@ -559,7 +559,7 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of the repr: the attributes in ``_shown``; a subclass may override it."""
+        """The text between the parentheses of the repr: the attributes in ``_shown``; a subclass may override it."""
         return ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSN
 
 
 class LocalResponseNorm(Module):
-    """``x / (k + alpha * mean) ** beta``, where ``mean`` is that of ``x ** 2`` over ``size`` neighbouring channels.
+    """``x / (k + alpha * mean) ** beta``, where ``mean`` is the mean of ``x ** 2`` over ``size`` neighbouring channels.
 
     Source: Krizhevsky, Sutskever & Hinton 2012, "ImageNet Classification with Deep Convolutional Neural Networks".
 
@@ -80,7 +80,7 @@ def _shape(normalized_shape: Any) -> tuple[int, ...]:
 
 
 class _Affine(Module):
-    """What may have a scale, and a shift."""
+    """The base of layers that may have a scale, and a shift."""
 
     def reset_parameters(self) -> None:
         """Scale one, shift zero."""

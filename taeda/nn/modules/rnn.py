@@ -31,7 +31,7 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
 
 
 class RNNBase(Module):
-    """What :class:`RNN`, :class:`LSTM` and :class:`GRU` share: weights by layer and direction, and the loop over time.
+    """The base of :class:`RNN`, :class:`LSTM` and :class:`GRU`: weights by layer and direction, and the loop over time.
 
     ``weight_ih_l0`` is ``(gates * hidden_size, input_size)``, ``weight_hh_l0`` is ``(gates * hidden_size,
     hidden_size)``, with 1, 4 or 3 gates; further layers are ``_l1``, ..., the backward direction ends in ``_reverse``.
@@ -141,7 +141,7 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Tensor]:
-        """What ``forward`` computes with: what was assigned here, until one of the parameters is replaced."""
+        """The weights for ``forward``: the ones assigned here, until one of the parameters is replaced."""
         own = [getattr(self, name) for name in self._flat_weights_names]
         given, then = self.__dict__.get("_given_weights", (None, own))
         return given if given is not None and all(map(operator.is_, own, then)) else own
@@ -385,7 +385,7 @@ class LSTM(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What the cells share: ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh`` for ``num_chunks`` gates.
+    """The base of the cells: ``weight_ih``, ``weight_hh``, ``bias_ih``, ``bias_hh`` for ``num_chunks`` gates.
 
     Args:
         input_size: size of the input.
@@ -463,7 +463,7 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """One step of a recurrent network: ``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)``.
 
-    For loops of one's own; :class:`RNN` runs whole sequences faster.
+    Use it in your own loops; :class:`RNN` runs whole sequences faster.
 
     Args:
         nonlinearity: ``"tanh"`` or ``"relu"``.

@@ -55,7 +55,7 @@ def _clones(module: Module, n: int) -> ModuleList:
 
 
 class _Layer(Module):
-    """What begins with attention of a sequence to itself.
+    """The base of layers that begin with self-attention.
 
     Args:
         d_model: ``E``, the size of the features.
@@ -252,7 +252,7 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
     def _cleared(self, src: Tensor, padding: Tensor) -> Tensor | None:
-        """The padding that PyTorch leaves out of the computation; None where it leaves nothing out, and in scripts."""
+        """The padding that PyTorch leaves out of the computation; None if it leaves nothing out, and in scripts."""
         if is_scripting():
             return None
         first = self.layers[0]

@@ -40,7 +40,7 @@ def _reverse_repeat_tuple(t, n: int) -> tuple:
 
 
 def _unless(module, **defaults) -> str:
-    """For ``extra_repr``: ``, name=value`` of each of these attributes that is not what it is by default."""
+    """For ``extra_repr``: ``, name=value`` of each of these attributes that differs from its default."""
     found = ((name, getattr(module, name), default) for name, default in defaults.items())
     return "".join(
         f", {name}={value}"

@@ -14,7 +14,7 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 def _all_devices() -> list:
-    """The accelerators, none of them if there is no more than the CPU."""
+    """The accelerators; an empty list if there is only the CPU."""
     found = accelerator()
     if found is None:
         return []

@@ -106,7 +106,7 @@ def _replica(module: Any, device: Any, detach: bool, made: dict) -> Any:
         for name, child in module._modules.items()
     }
     copy.__dict__["_former_parameters"] = {name: there(t) for name, t in module._parameters.items()}
-    copy.__dict__.update(copy.__dict__["_former_parameters"])  # of the graph, and so no parameters
+    copy.__dict__.update(copy.__dict__["_former_parameters"])  # part of the graph, and so no parameters
     return copy
 
 

@@ -6,7 +6,7 @@ from ..._namespaces import parts as _parts
 from .spectral_norm import remove_spectral_norm, spectral_norm
 from .weight_norm import remove_weight_norm, weight_norm
 
-#: What is imported when it is first named, by module.
+#: Names that are imported on first access, by module.
 _PARTS = {
     "clip_grad": "clip_grad_norm clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ get_total_norm",
     "convert_parameters": "parameters_to_vector vector_to_parameters",

@@ -62,7 +62,7 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def _method(cls, module: Module, name: str, *args: Any, **kwargs: Any) -> BasePruningMethod:
-        """The new method, joined with one that is there already."""
+        """The new method, joined with an existing one."""
         old = [
             (key, hook)
             for key, hook in module._forward_pre_hooks.items()

@@ -127,7 +127,7 @@ class PackedSequence(_Packed):
 
 
 def _kept_in_traces(function: Callable[P, R]) -> Callable[P, R]:
-    """``function``, which a trace records as one call: what is in it depends on the lengths."""
+    """``function``, recorded by a trace as one call, because its inside depends on the lengths."""
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:

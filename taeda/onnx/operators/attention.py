@@ -32,7 +32,7 @@ def _heads(x: Tensor, count: int | None) -> Tensor:
 def _allowed(
     rows: int, columns: int, past: int, lengths: Tensor | None, causal: int, left: int, right: int
 ) -> Tensor | None:
-    """Which keys a query may see, by its position and that of the key; None if all."""
+    """The keys that a query may see, by the positions of both; None if all."""
     keys, allowed = arange(columns), []
     offset = tensor(past) if lengths is None or past else (lengths - rows).reshape(-1, 1, 1, 1)
     here = arange(rows).unsqueeze(1) + offset
@@ -51,7 +51,7 @@ def _allowed(
 
 
 def _bias(mask: Tensor | None, allowed: Tensor | None, columns: int, dtype: Any) -> Tensor | None:
-    """What is added to the products: -inf where a key is not seen."""
+    """The addend of the products: -inf where a key is not seen."""
     bias = None
     if mask is not None:
         bias = where(mask, 0.0, -inf).to(dtype) if mask.dtype == bool_ else mask
@@ -84,7 +84,7 @@ def attention(
     softcap: float = 0.0,
     softmax_precision: int | None = None,
 ) -> tuple[Tensor, ...]:
-    """Result, keys and values with those of the past, and the matrix of one of four steps."""
+    """The result, keys and values joined to the past ones, and the matrix of one of four steps."""
     flat = query.ndim == 3
     q, k, v = _heads(query, q_num_heads), _heads(key, kv_num_heads), _heads(value, kv_num_heads)
     past = 0 if past_key is None else past_key.shape[-2]

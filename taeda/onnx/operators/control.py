@@ -78,7 +78,7 @@ def scan(
 
 @op("SequenceMap", outputs=True)
 def sequence_map(sequence: list, *others: Any, body: Body, outputs: int) -> tuple[list, ...]:
-    """``body`` of each item, with those of the other sequences in the same place; tensors go to all."""
+    """``body`` of each item, with the items of the other sequences in the same place; tensors go to all."""
     results: list[list] = [[] for _ in range(outputs)]
     for i, item in enumerate(sequence):
         values = body(item, *(other[i] if isinstance(other, list) else other for other in others))

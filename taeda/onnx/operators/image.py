@@ -221,7 +221,7 @@ def roi_align(
         columns = _samples(box[0], width, output_width, sampling_ratio)
         products = _bilinear(x[image], rows.reshape(-1), columns.reshape(-1))
         split = products.reshape(4, -1, *rows.shape, *columns.shape)
-        if mode == "max":  # of the weighted corners, as onnxruntime has it
+        if mode == "max":  # the maximum of the weighted corners, as in onnxruntime
             results.append(split.amax((0, 3, 5)))
         else:
             results.append(split.sum(0).mean((2, 4)))
@@ -294,7 +294,7 @@ def _corners(boxes: Tensor, centred: int) -> Tensor:
 
 
 def _overlap(box: Tensor, others: Tensor) -> Tensor:
-    """The area that two boxes share over that of both."""
+    """The area that two boxes share, divided by the area of both."""
     shared = (minimum(box[2:], others[:, 2:]) - maximum(box[:2], others[:, :2])).clamp(min=0).prod(1)
     both = (box[2:] - box[:2]).prod() + (others[:, 2:] - others[:, :2]).prod(1) - shared
     return shared / where(both > 0, both, 1)

@@ -39,8 +39,7 @@ def labelled(places: Tensor, labels: list) -> Any:
 
 
 def classified(scores: Tensor, labels: list, transform: str) -> tuple[Any, Tensor]:
-    """Labels and scores. One column of scores for two labels is that of the second; the first gets what is left of
-    1."""
+    """Labels and scores. One column of scores for two labels belongs to the second; the first gets the rest up to 1."""
     if scores.shape[1] > 1 or len(labels) > 2:
         return labelled(taeda.argmax(scores, 1), labels), post_transform(scores, transform)
     chosen = (scores[:, 0] > 0).to(taeda.int64)
@@ -265,7 +264,8 @@ def svm_regressor(
 
 def _coupled(scores: Tensor, count: int) -> Tensor:
     """Probabilities of classes from those of pairs, ``sigmoid(-score)`` for the first (Wu, Lin and Weng 2004, method
-    2)."""
+    2).
+    """
     first, second = taeda.triu_indices(count, count, 1)
     pairs = scores.new_zeros(scores.shape[0], count, count)
     pairs[:, first, second] = taeda.sigmoid(-scores).clamp(1e-7, 1 - 1e-7)

@@ -35,7 +35,7 @@ def _window_sums(x: Tensor, w: Windows) -> Tensor:
 def average_pool(
     x: Tensor, *, kernel_shape: list[int], ceil_mode: int = 0, count_include_pad: int = 0, **attributes: Any
 ) -> Tensor:
-    """The mean of what a window covers; places that ``ceil_mode`` adds never count."""
+    """The mean of the elements in a window; places that ``ceil_mode`` adds never count."""
     w = Windows.of(x, kernel_shape, ceil_mode=ceil_mode, **attributes)
     n = len(kernel_shape)
     small = all(2 * b <= k for b, k in zip(w.before, kernel_shape, strict=True))

@@ -81,7 +81,7 @@ def dynamic_quantize_linear(x: Tensor) -> tuple[Tensor, ...]:
     """uint8 with the scale and zero point for the range of ``x`` and 0."""
     low, high = clamp(x.min(), max=0), clamp(x.max(), min=0)
     scale = (high - low) / 255
-    scale = where(scale == 0, 1, scale)  # nothing but zeros
+    scale = where(scale == 0, 1, scale)  # all elements are zero
     zero = clamp(pointwise.round(-low / scale), 0, 255).to(uint8)
     return quantize_linear(x, scale, zero), scale, zero
 

@@ -33,7 +33,7 @@ _ACTIVATIONS: dict[str, tuple[Callable[[Tensor, float, float], Tensor], float, f
     "softsign": (lambda x, a, b: F.softsign(x), 0, 0),
     "softplus": (lambda x, a, b: softplus(x), 0, 0),
 }
-#: Those that take numbers from the lists of alphas and betas, how many of each.
+#: Functions that take numbers from the lists of alphas and betas, and how many of each.
 _TAKES = {
     "affine": (1, 1), "leakyrelu": (1, 0), "thresholdedrelu": (1, 0), "scaledtanh": (1, 1), "hardsigmoid": (1, 1),
     "elu": (1, 0),
@@ -41,7 +41,7 @@ _TAKES = {
 
 
 class Options(NamedTuple):
-    """What the three layers have in common. ``activations`` are those of one direction."""
+    """The options that the three layers share. ``activations`` are one direction's."""
 
     activations: list[Callable[[Tensor], Tensor]]
     clip: float | None
@@ -49,7 +49,7 @@ class Options(NamedTuple):
     input_forget: int
 
     def bounded(self, gates: Tensor) -> Tensor:
-        """What goes into the activations of gates; onnxruntime leaves the cell of an LSTM alone, and so does this."""
+        """The inputs of the gates' activations, clipped. As in onnxruntime, the cell of an LSTM is not clipped."""
         return gates if self.clip is None else clamp(gates, -self.clip, self.clip)
 
 

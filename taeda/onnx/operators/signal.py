@@ -33,7 +33,7 @@ def dft(
     dim = -2 if axis is None else int(axis)
     dim = dim % x.ndim
     n = None if length is None else int(length)
-    signal = _complex(x.double() if x.shape[-1] == 1 else x)  # of real float32 numbers, what should be 0 would be 1e-6
+    signal = _complex(x.double() if x.shape[-1] == 1 else x)  # in float32, zeros of real signals would be 1e-6
     if onesided and inverse:
         made = fft.irfft(signal, n, dim).unsqueeze(-1)
     elif onesided:

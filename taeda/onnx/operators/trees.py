@@ -53,7 +53,7 @@ class Trees(NamedTuple):
         raise ValueError("expected trees that end in leaves, got a cycle")
 
     def scores(self, x: Tensor, aggregate: str) -> Tensor:
-        """What the leaves of a row say together: (rows, targets)."""
+        """The combined values of a row's leaves: (rows, targets)."""
         said = self.weights[self.leaves(x)]
         if aggregate in ("MIN", "MAX"):
             filler = taeda.inf if aggregate == "MIN" else -taeda.inf
@@ -147,7 +147,7 @@ def tree_ensemble_classifier(
         return classified(scores + base, labels, post_transform)
     weights = attributes.get("class_weights") or attributes["class_weights_as_tensor"].tolist()
     positive = min(weights) >= 0
-    if said == {0}:  # what is said of one class is the score of the second
+    if said == {0}:  # one class's value is the score of the second
         second = scores[:, :1] + base
         if post_transform == "LOGISTIC":
             both = taeda.sigmoid(taeda.cat([-second, second], 1))

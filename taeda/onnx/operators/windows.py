@@ -30,7 +30,7 @@ class Windows(NamedTuple):
         auto_pad: str = "NOTSET",
         ceil_mode: int = 0,
     ) -> Windows:
-        """The windows over ``x``; ``after`` includes what the last window needs in ``ceil_mode``."""
+        """The windows over ``x``; ``after`` includes the padding that the last window needs in ``ceil_mode``."""
         n = len(kernel)
         if x.ndim != n + 2:
             raise ValueError(f"expected {n + 2} dimensions for a window of {kernel}, got shape {list(x.shape)}")

@@ -49,7 +49,7 @@ def _fits(query: Value, key: Value, value: Value, mask: Value | None, is_causal:
 
 
 def _causal(g: Writer, query: Value, key: Value) -> Value:
-    """Which places of the keys come no later than that of the query."""
+    """Whether each place of the keys comes no later than the query's."""
     sizes = query.shape[-2], key.shape[-2]
     if is_static(sizes):
         return g.constant(np.tri(int(sizes[0]), int(sizes[1]), dtype=bool))

@@ -30,7 +30,7 @@ _APART = (
 #: The arguments of those that are never complex, whatever dtype they have.
 _REAL_FIRST = frozenset("where where_select".split())
 COMPLEX: dict[str, Callable] = {}
-#: Those whose ops are written for complex numbers alone.
+#: Functions whose ops are written for complex numbers alone.
 _ALWAYS: set[Callable] = set()
 
 
@@ -100,7 +100,7 @@ def targets() -> set[Any]:
 
 
 def translator_of(function: Any) -> Callable:
-    """What writes a call with complex numbers.
+    """The function that writes a call with complex numbers.
 
     Raises:
         Unsupported: nothing does.

@@ -58,7 +58,7 @@ def _register(name: str) -> None:
             return convolution(g, input, weight, bias, stride, 0, dilation, False, 0, groups)
         spread = several(dilation, count)
         total = [(static_size(weight, d + 2, "padding='same'") - 1) * spread[d] for d in range(count)]
-        pads = [n for t in reversed(total) for n in (t // 2, t - t // 2)]  # what is odd goes to the end
+        pads = [n for t in reversed(total) for n in (t // 2, t - t // 2)]  # the odd one goes to the end
         return convolution(g, padded(g, input, pads), weight, bias, stride, 0, dilation, False, 0, groups)
 
 

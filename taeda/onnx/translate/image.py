@@ -60,7 +60,7 @@ def interpolate(
 def _places(
     g: Writer, input: Value, size: Any, scale_factor: Any, mode: str, recompute: Any, options: dict[str, Any]
 ) -> list[list[int]] | None:
-    """The elements that each dimension keeps; None where Resize finds the same ones.
+    """The elements that each dimension keeps; None if Resize finds the same ones.
 
     PyTorch multiplies by the inverse of the scale, onnxruntime divides by it: where a coordinate is close to a whole
     number or a half, they round to two elements.

@@ -44,7 +44,9 @@ def basic_index(g: Writer, input: Value, index: Any) -> Any:
 
 
 def _basic(g: Writer, x: Value, items: list) -> tuple[Value, list]:
-    """Numbers, slices and None of an index, one for each dimension; and what is left, None where nothing is."""
+    """Apply the numbers, slices and None of an index, one for each dimension. Returns the rest, with None where nothing
+    is left.
+    """
     starts, ends, steps, axes, gone, added, left = [], [], [], [], [], [], []
     shape: list[Any] = []
     dim = 0
@@ -130,7 +132,7 @@ def _expanded(g: Writer, index: Any) -> list:
 
 
 def _stacked(g: Writer, given: list[Value]) -> tuple[Value, int]:
-    """Tensors of places, broadcast, with a last dimension for which one; and the rank of what is broadcast."""
+    """Tensors of places, broadcast, with a last dimension that numbers them; and the rank of the broadcast tensors."""
     rank = max(i.rank for i in given)
     if len({(i.rank, str(i.shape)) for i in given}) > 1:
         total = given[0]
@@ -158,12 +160,12 @@ def index_put(g: Writer, input: Value, indices: Sequence, values: Value, accumul
     tail = g.Gather(g.Shape(x), g.constant(list(range(len(dims), input.rank))))
     outer = g.slice(g.Shape(stacked), [0], [-1], [0])
     values = g.cast(values, input.dtype)
-    if before and values.rank > len(rest) - before:  # their dimensions before those of the places go after them
+    if before and values.rank > len(rest) - before:  # their dimensions before the places' go after them
         whole = rank + len(rest)
         values = g.unsqueeze(values, list(range(whole - values.rank)))
         values = g.transpose(values, [*range(before, before + rank), *range(before), *range(before + rank, whole)])
     elif before:
-        pass  # they are broadcast over what is before
+        pass  # broadcasting over the dimensions before does it
     updates = g.Expand(values, g.Concat(outer, tail, axis=0) if rest else outer)
     made = g.ScatterND(x, stacked, updates, reduction="add" if accumulate else None, shape=x.shape)
     return g.transpose(made, [order.index(d) for d in range(input.rank)])

@@ -1,4 +1,4 @@
-"""Losses of classes; the others follow from what they are made of."""
+"""Losses of classes. Other losses follow from their parts."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def _adaptive_max_of_any(g: Writer, x: Value, out: list[Any]) -> Value:
 
 
 def _adaptive_max(g: Writer, input: Value, out: list[Any], indices: bool) -> Any:
-    """The windows are gathered: those of fewer elements have their last one several times."""
+    """The windows are gathered. Windows with fewer elements repeat their last one."""
     count = len(out)
     if not indices and not is_static(input.shape[-count:]):
         return _adaptive_max_of_any(g, input, out)

@@ -112,7 +112,7 @@ def feature_dropout(g: Writer, input: Value, p: float, train: bool) -> Value:
 
 
 def _channels(g: Writer, input: Value) -> Value:
-    """The sizes of what is dropped by whole channels."""
+    """The sizes of a mask that drops whole channels."""
     if input.rank < 2:
         raise Unsupported("dropout of channels of fewer than two dimensions")
     lead = g.slice(g.sizes_of(input), [0], [2], [0])
@@ -130,7 +130,7 @@ def feature_alpha_dropout(g: Writer, input: Value, p: float, train: bool) -> Val
 
 
 def _drop_alpha(g: Writer, input: Value, p: float, train: bool, sizes: Value) -> Value:
-    """What is dropped becomes selu's lower limit; scaled and shifted to keep mean and variance."""
+    """Set dropped elements to selu's lower limit; scale and shift to keep mean and variance."""
     if p == 0 or not train:
         return input
     if p == 1:

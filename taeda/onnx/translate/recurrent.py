@@ -117,7 +117,7 @@ class _Steps:
 
 @translates("_lstm_cell")
 def lstm_cell(g: Writer, x: Value, hidden: Value, c: Value, save: bool) -> tuple:
-    """One step: ``x`` and ``hidden`` are what the gates get from input and state."""
+    """One step: ``x`` and ``hidden`` are the gates' inputs from input and state."""
     size = static_size(c, -1, "LSTMCell")
     i, f, cell, o = g.split(g.Add(x, hidden, shape=x.shape), [size] * 4, -1)
     new_c = g.Add(g.Mul(g.Sigmoid(f), c), g.Mul(g.Sigmoid(i), g.Tanh(cell)))

@@ -17,7 +17,7 @@ from .table import translates
 
 
 def axes_of(x: Value, dim: Any) -> list[int] | None:
-    """Dimensions as a list; None where there is none to name."""
+    """Dimensions as a list; None if there is none to name."""
     if dim is None or dim == () or dim == [] or not x.rank:
         return None
     return [d % x.rank for d in (dim if isinstance(dim, (tuple, list)) else [dim])]
@@ -302,7 +302,7 @@ def searchsorted(
 
 @translates("nanmedian_dim")
 def nanmedian_dim(g: Writer, input: Value, dim: int, keepdim: bool = False) -> tuple:
-    """In ascending order NaNs are last; the middle of the others is taken."""
+    """In ascending order NaNs are last. The result is the middle of the others."""
     if not input.rank:
         return input, g.constant(0)
     n = static_size(input, dim, "nanmedian")
@@ -340,7 +340,7 @@ def mode(g: Writer, input: Value, dim: int = -1, keepdim: bool = False) -> tuple
 
 @translates("histc")
 def histc(g: Writer, input: Value, bins: int = 100, min: Any = 0, max: Any = 0) -> Value:
-    """How many elements are in each of the bins; without bounds, those of the elements."""
+    """The number of elements in each of the bins. Without bounds, the elements' own are used."""
     x = g.Reshape(input, [-1])
     if min == max:
         low, high = (g.reduce(kind, x) for kind in ("ReduceMin", "ReduceMax"))

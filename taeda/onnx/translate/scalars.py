@@ -1,7 +1,8 @@
 """The kernels' scalar mathematics as nodes: a function of ``taeda.kernels.scalar``, run on values of a graph.
 
-What a function is made of stays as it is, polynomials and loops included; its innermost parts, which take floats apart
-by their bits, are ONNX's ops. All is done in float64, as ONNX has no fused operations that would make up for less.
+The parts of a function stay as they are, polynomials and loops included. Its innermost parts, which take floats apart
+by their bits, become ONNX's ops. Everything is computed in float64, because ONNX has no fused operations that would
+make up for less.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ Number.__ne__ = lambda a, b: ~(a == b)  # type: ignore[assignment, method-assign
 
 
 class Graph:
-    """Stands for the function of a kernel that is written. ``sizes``: those of the result, as a value."""
+    """Replaces the kernel's function. ``sizes``: the result's sizes, as a value."""
 
     vector_bytes = 0
 
@@ -200,7 +201,7 @@ class _Functions:
 
 @functools.cache
 def _of_nodes(function: Any) -> Any:
-    """``function``, and what it calls, with nodes for the innermost functions."""
+    """``function`` and the functions that it calls, with nodes for the innermost functions."""
     found = _NODES.get(function)
     return found if found is not None else _copied(function, {})
 

@@ -234,7 +234,7 @@ def padded(g: Writer, x: Value, pad: Sequence, mode: str = "constant", value: An
 
 
 def _wrapped(g: Writer, x: Value, before: list, after: list) -> Value:
-    """What is added on one side comes from the other."""
+    """The padding on one side is copied from the other."""
     for dim, (n, m) in enumerate(zip(before, after, strict=True)):
         left = [g.slice(x, [-n], [_FAR], [dim])] if n else []
         right = [g.slice(x, [0], [m], [dim])] if m else []

@@ -1,4 +1,4 @@
-"""Special functions: what the kernels compute, as nodes."""
+"""Special functions: the kernels' computations, as nodes."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def istft(
 
 
 def _bases(n: int, normalized: bool, both: bool) -> list[np.ndarray]:
-    """What the real parts of the frequencies, and then the imaginary ones, add to each point of a piece.
+    """The contributions of the real parts of the frequencies, and then of the imaginary ones, to each point of a piece.
 
     For a real signal half of them is there, and pairs of conjugates count twice. With ``both``, all of them add to a
     real and to an imaginary signal.

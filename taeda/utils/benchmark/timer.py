@@ -44,7 +44,7 @@ def ordered_unique(elements: Iterable[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What was timed, and what it is called."""
+    """The timed code, and its name."""
 
     stmt: str
     setup: str
@@ -57,7 +57,7 @@ class TaskSpec:
 
     @property
     def title(self) -> str:
-        """Its name: the labels, or the statement."""
+        """The name: the labels, or the statement."""
         return ": ".join(part for part in (self.label or self.stmt, self.sub_label) if part)
 
     def setup_str(self) -> str:
@@ -123,7 +123,7 @@ class Measurement:
 
     @property
     def title(self) -> str:
-        """What was timed."""
+        """The title of the timed code."""
         return self.task_spec.title
 
     @property
@@ -133,7 +133,7 @@ class Measurement:
 
     @property
     def as_row_name(self) -> str:
-        """Its name in a table."""
+        """The name in a table."""
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
     def __getattr__(self, name: str) -> Any:

@@ -17,13 +17,13 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 T_co = TypeVar("T_co", covariant=True)
 
-#: Types of what a loader may be given; packages import them for annotations.
+#: Types of a loader's arguments; packages import them for annotations.
 _worker_init_fn_t = Callable[[int], None]
 _collate_fn_t = Callable[[list], Any]
 
 
 class _InfiniteConstantSampler(Sampler):
-    """Of an iterable dataset: it knows its own order."""
+    """The sampler of an iterable dataset, which has an order of its own."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -31,7 +31,7 @@ class _InfiniteConstantSampler(Sampler):
 
 
 def get_worker_info() -> Any:
-    """What a worker process knows about itself; None in the process that iterates.
+    """Information on a worker process, for its own code; None in the process that iterates.
 
     Returns:
         An object with ``id``, ``num_workers``, ``seed`` and ``dataset``, or None.
@@ -45,7 +45,7 @@ def get_worker_info() -> Any:
         >>> list(Count())
         [0, 1, 2, 3, 4, 5]
     """
-    worker = sys.modules.get(f"{__package__}._utils.worker")  # which is imported where there are workers
+    worker = sys.modules.get(f"{__package__}._utils.worker")  # it is imported where there are workers
     return None if worker is None else worker.get_worker_info()
 
 
@@ -153,7 +153,7 @@ class DataLoader(ChecksKeywords, Generic[T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How worker processes are started; None: as the system does."""
+        """How worker processes are started; None: the system's way."""
         return self._context
 
     @multiprocessing_context.setter
@@ -217,7 +217,7 @@ class DataLoader(ChecksKeywords, Generic[T_co]):
             )
 
 
-#: What may not be set once a loader is made.
+#: Attributes that may not be set once a loader is made.
 _FIXED = {"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"}
 
 

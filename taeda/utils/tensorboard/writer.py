@@ -57,7 +57,7 @@ def _text(text: bytes, *sizes: int) -> Any:
 
 
 def _value(tag: str, tensor: Any, plugin: str, content: bytes = b"") -> Any:
-    """What is shown by one of TensorBoard's plugins."""
+    """A value that one of TensorBoard's plugins shows."""
     data = summary_pb2.SummaryMetadata.PluginData(plugin_name=plugin, content=content)
     return Summary.Value(tag=tag, tensor=tensor, metadata=summary_pb2.SummaryMetadata(plugin_data=data))
 
@@ -84,11 +84,11 @@ class FileWriter:
         self.add_event(event_pb2.Event(summary=summary), global_step, walltime)
 
     def flush(self) -> None:
-        """Write what was kept back."""
+        """Write the events that are kept back."""
         self.event_writer.flush()
 
     def close(self) -> None:
-        """Write what was kept back and close the file."""
+        """Write the events that are kept back and close the file."""
         self.event_writer.close()
 
     def reopen(self) -> None:
@@ -98,7 +98,7 @@ class FileWriter:
 def hparams(
     hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: dict[str, list] | None = None
 ) -> tuple[Any, Any, Any]:
-    """What a file says of a run's settings: of the experiment, of the beginning and of the end."""
+    """A file's entries for a run's settings: the experiment's, the beginning's and the end's."""
     from tensorboard.plugins.hparams import metadata
     from tensorboard.plugins.hparams.api_pb2 import Experiment, Status
     from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
@@ -218,7 +218,7 @@ class SummaryWriter:
             padded = np.concatenate([counts, np.zeros(-n % step, dtype=counts.dtype)])
             counts = padded.reshape(-1, step).sum(1)
             limits = np.concatenate([limits[:-1:step], limits[-1:]])
-        # what is empty at both ends is left out; a lower limit with a count of 0 stays, for the first bucket
+        # empty buckets at both ends are left out; a lower limit with a count of 0 stays, for the first bucket
         filled = counts.nonzero()[0]
         first, last = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
         kept = list(counts[first - 1 : last]) if first else [0, *counts[:last]]
@@ -369,7 +369,7 @@ class SummaryWriter:
         false_negative_counts: Any, precision: Any, recall: Any, global_step: int | None = None,
         num_thresholds: int = 127, weights: Any = None, walltime: float | None = None,
     ) -> None:  # fmt: skip
-        """:meth:`add_pr_curve` of what was counted already."""
+        """:meth:`add_pr_curve` from counts."""
         import numpy as np
         from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 
@@ -406,7 +406,7 @@ class SummaryWriter:
         hparam_domain_discrete: dict[str, list] | None = None, run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:  # fmt: skip
-        """Settings of a run and what they led to."""
+        """Settings of a run and their results."""
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
             for summary in hparams(hparam_dict, metric_dict, hparam_domain_discrete):
                 writer._write(list(summary.value), global_step, None)
@@ -486,12 +486,12 @@ class SummaryWriter:
         self._write(values, global_step, walltime)
 
     def flush(self) -> None:
-        """Write what was kept back."""
+        """Write the events that are kept back."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
 
     def close(self) -> None:
-        """Write what was kept back and close the files."""
+        """Write the events that are kept back and close the files."""
         for writer in (self.all_writers or {}).values():
             writer.close()
         self.file_writer = self.all_writers = None

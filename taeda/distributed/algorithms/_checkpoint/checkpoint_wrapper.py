@@ -23,7 +23,7 @@ _PREFIX = f"{_NAME}."
 
 
 class CheckpointImpl(Enum):
-    """Which ``checkpoint``: see its ``use_reentrant``."""
+    """The kind of ``checkpoint``: see its ``use_reentrant``."""
 
     REENTRANT = auto()
     NO_REENTRANT = auto()

@@ -32,7 +32,7 @@ _MODULES = default_hooks, powerSGD_hook, debugging_hooks
 def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
     """Register the hook of that name with ``model``, a DistributedDataParallel.
 
-    Of PowerSGD, ``state`` is a process group; the rank of the matrices is 1, or 2 where the name says so.
+    For PowerSGD, ``state`` is a process group. The rank of the matrices is 1, or 2 where the name says so.
     """
     if "POWER_SGD" in comm_hook_type.name:
         rank = 2 if comm_hook_type.name.endswith("RANK2") else 1

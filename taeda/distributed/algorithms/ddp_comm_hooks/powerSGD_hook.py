@@ -1,5 +1,6 @@
-"""PowerSGD (Vogels et al. 2019): gradients of matrices sent as products of two thin ones, with what is lost added next
-time."""
+"""PowerSGD (Vogels et al. 2019): matrices of gradients are sent as products of two thin ones; the error is added next
+time.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def _orthogonal(matrix: Tensor, epsilon: float) -> None:
 def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future:
     """The mean of a bucket, of whose matrices an approximation of low rank is sent.
 
-    It is done when it returns: its steps wait for each other.
+    The work is done when it returns: its steps wait for each other.
     """
     return _compressed(state, bucket, _by_gradients)
 
@@ -99,7 +100,7 @@ def _compressed(state: PowerSGDState, bucket: Any, approximate: Callable) -> Fut
         whole = buffer.clone()
     approximate(state, bucket)
     if state.use_error_feedback:
-        state.error_dict[index] = whole - buffer  # what is sent as it is loses nothing
+        state.error_dict[index] = whole - buffer  # gradients that are sent whole lose nothing
     done = Future()
     done.set_result(buffer)
     return done

@@ -62,7 +62,7 @@ class ErrorHandler:
     """Writes an error as JSON to the file that ``TORCHELASTIC_ERROR_FILE`` names."""
 
     def initialize(self) -> None:
-        """Nothing is necessary."""
+        """Do nothing."""
 
     def record_exception(self, error: BaseException) -> None:
         """Write ``error``; the first that is written stays."""
@@ -82,7 +82,7 @@ def get_error_handler() -> ErrorHandler:
 
 
 def record(fn: Callable, error_handler: ErrorHandler | None = None) -> Callable:
-    """``fn``, the main function of a program: what it raises is written for the launcher, and raised."""
+    """Wrap ``fn``, the main function of a program: its exceptions are written for the launcher, and raised."""
     handler = error_handler or get_error_handler()
 
     @functools.wraps(fn)

@@ -45,14 +45,14 @@ def packet_of(library: str, name: str) -> OpOverloadPacket | None:
 
 
 def _key(name: str) -> OpOverloadPacket | None:
-    """PyTorch's op that the collective is; None where that is not counted, as barriers are not."""
+    """PyTorch's op for the collective; None if it is not counted, like barriers."""
     if is_functional():
         return OpOverloadPacket("c10d_functional", _FUNCTIONAL.get(name, name), None)
     return OpOverloadPacket("c10d", _NAMES[name], None) if name in _NAMES else None
 
 
 class _Tracker(ModuleTracker):
-    """Which modules run, hooks of their own included, and what is known of each.
+    """The modules that run, with their hooks, and the information on each.
 
     Attributes:
         modules: by name, in the order of their first calls: how deep, and for modules their type and parameters.
@@ -88,7 +88,7 @@ class _Tracker(ModuleTracker):
                 cut = {k: p.placements for k, p in found.items() if isinstance(p, DTensor)}
                 self.modules[name] |= {"parameters": cut} if cut else {}
         self.running.append(name)
-        if module not in self._own:  # the last of its hooks, as what the others do is the module's
+        if module not in self._own:  # the last of its hooks, so that the others' calls count as the module's
             self._own[module] = module.register_forward_hook(self._after)
 
     def _after(self, module: Any, args: Any, output: Any) -> None:
@@ -137,7 +137,7 @@ class CommDebugMode(TorchDispatchMode):
         WATCHERS.remove(self)
         self._tracker.__exit__(*exc)
 
-    # ---- what is seen ----
+    # ---- collection ----
 
     def _counts_of(self, module: str) -> dict[str, dict[OpOverloadPacket, int]]:
         return self.comm_module_counts.setdefault(module, {"forward": defaultdict(int), "backward": defaultdict(int)})
@@ -170,7 +170,7 @@ class CommDebugMode(TorchDispatchMode):
             "input_sharding": [x.placements for x in cut], "device_mesh": str(cut[0].device_mesh) if cut else "",
         })  # fmt: skip
 
-    # ---- what is told ----
+    # ---- results ----
 
     def get_total_counts(self) -> int:
         """How many collectives there were."""

@@ -19,7 +19,7 @@ def local_map(
     func: Callable | None = None, out_placements: Any = None, in_placements: Any = None, in_grad_placements: Any = None,
     device_mesh: DeviceMesh | None = None, *, redistribute_inputs: bool = False,
 ) -> Callable:  # fmt: skip
-    """A function that takes DTensors, calls ``func`` with their parts, and makes DTensors of what it gives.
+    """A function that takes DTensors, calls ``func`` with their parts, and makes DTensors of the results.
 
     Args:
         func: a function of plain tensors. Without it, this is a decorator.

@@ -32,7 +32,7 @@ class PassBase(abc.ABC):
         """The change."""
 
     def requires(self, graph_module: GraphModule) -> None:  # noqa: B027
-        """What must hold before; raises if it does not."""
+        """Check the conditions before the pass; raises if one fails."""
 
     def ensures(self, graph_module: GraphModule) -> None:  # noqa: B027
-        """What must hold after; raises if it does not."""
+        """Check the conditions after the pass; raises if one fails."""

@@ -123,7 +123,7 @@ class PassManager:
         setattr(self, "check", check)  # noqa: B010
 
     def check(self, module: Module) -> None:
-        """What is checked after passes: nothing, unless :meth:`add_checks` was called."""
+        """The checks after passes: none, unless :meth:`add_checks` was called."""
 
     def __call__(self, module: Module) -> PassResult:
         """Run the passes.

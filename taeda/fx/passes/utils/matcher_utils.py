@@ -95,7 +95,7 @@ class SubgraphMatcher:
         return pn.target == gn.target
 
     def _is_contained(self, nodes_map: dict[Node, Any]) -> bool:
-        """Whether nobody outside of the match uses what is inside it, but for its results."""
+        """Whether Nodes outside the match use only its results."""
         inside = {gn for pn, gn in nodes_map.items() if pn.op != "placeholder" and isinstance(gn, Node)}
         returned = {nodes_map[pn] for pn in self.pattern_returning_nodes if pn in nodes_map}
         return all(user in inside for gn in inside - returned if gn.op != "output" for user in gn.users)

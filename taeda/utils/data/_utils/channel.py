@@ -23,7 +23,7 @@ from ...._core import Storage, Tensor, shared
 from ...._core.exchange import copy_to_storage, share_storage
 from ....nn.parameter import Buffer, Parameter
 
-_HEADER = 64  # of a segment, as _core.shared has it
+_HEADER = 64  # a segment's, as in _core.shared
 _ALIGNMENT = 64
 _INLINE = 1 << 14  # a longer pickle goes into the segment as well
 _FREE = 4  # idle segments that a sender keeps
@@ -72,7 +72,7 @@ class Pipe:
 
     def __init__(self, connection: socket.socket):
         self.connection = connection
-        self.waiting = bytearray()  # of this end, not yet taken by the system
+        self.waiting = bytearray()  # bytes at this end that the system has not yet taken
 
     def fileno(self) -> int:
         """The descriptor of the socket."""

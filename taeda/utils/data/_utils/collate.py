@@ -147,7 +147,7 @@ def _collate_sequence(batch: Sequence, collate: Callable) -> Any:
 
 
 def collate(batch: Sequence, *, collate_fn_map: dict[type | tuple[type, ...], Callable] | None = None) -> Any:
-    """A batch from samples: containers are gone through, and what is in them is given to a function for its type.
+    """A batch from samples: containers are traversed, and a function for the elements' type collates them.
 
     Args:
         batch: samples of equal structure.

@@ -12,10 +12,10 @@ from .collate import default_collate
 
 
 def _fetch_rows(dataset: TensorDataset, indices: list[int]) -> list:
-    """What collating the rows one by one would give, by one gather per tensor."""
+    """The result of collating the rows one by one, by one gather per tensor."""
     where = tensor(indices, device="cpu")
     n = len(dataset)
-    if int(where.min()) < 0:  # negative indices count from the end; what is out of range is for index_select to report
+    if int(where.min()) < 0:  # negative indices count from the end; index_select reports those out of range
         where = tensor([i + n if i < 0 else i for i in indices], device="cpu")
     return [index_select(t, 0, where.to(t.device)) for t in dataset.tensors]
 
@@ -71,7 +71,7 @@ class StreamFetcher:
 def create_fetcher(
     dataset: Dataset, iterable: bool, auto_collation: bool, collate: Callable, drop_last: bool
 ) -> Callable[[Any], Any]:
-    """How to get the batch of what the sampler gives."""
+    """The function that gets the batch for the sampler's indices."""
     if iterable:
         return StreamFetcher(dataset, auto_collation, collate, drop_last)  # type: ignore[arg-type]
     return map_fetcher(dataset, auto_collation, collate)

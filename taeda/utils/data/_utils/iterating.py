@@ -15,7 +15,7 @@ record_fetch: Callable[[str], Any] | None = None
 
 
 def pinned(batch: Any) -> Any:
-    """``batch`` with its tensors in pinned memory; what has a method ``pin_memory`` is asked."""
+    """``batch`` with its tensors in pinned memory; objects with a method ``pin_memory`` do it themselves."""
     if hasattr(batch, "pin_memory"):
         return batch.pin_memory()
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
@@ -28,7 +28,7 @@ def pinned(batch: Any) -> Any:
 
 
 class _DatasetKind:
-    """How samples are got: by index, or one after the other."""
+    """How samples are fetched: by index, or one after the other."""
 
     Map = 0
     Iterable = 1

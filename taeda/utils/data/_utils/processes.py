@@ -131,7 +131,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _start(self) -> None:
         self._sent = 0  # number of the next task
         self._due = 0  # and of the one whose batch is next
-        self._holders: dict[int, _Worker] = {}  # which worker has a task
+        self._holders: dict[int, _Worker] = {}  # task -> its worker
         self._arrived: dict[int, tuple[str, Any]] = {}
         self._turn = itertools.cycle(self._workers)
         for _ in range(self._prefetch * len(self._workers)):
@@ -181,7 +181,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     # ---- results -----------------------------------------------------------------------------------------------------
     def _receive(self, seconds: float | None) -> list[tuple[_Worker, int, str, Any]]:
-        """What has arrived, after waiting for something; empty when the time is over."""
+        """Messages that have arrived, after waiting for one; empty when the time is over."""
         for w in self._workers:
             if w.pipe.waiting:
                 with contextlib.suppress(ConnectionError):

@@ -19,13 +19,13 @@ from ...._core import set_num_threads
 from ....random import manual_seed
 from .fetch import create_fetcher
 
-#: Of tasks that are no batches.
+#: Numbers of tasks that are no batches.
 RESUME = -1
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker process knows about itself.
+    """Information on a worker process, for its own code.
 
     Attributes:
         id: its number, from 0.
@@ -46,13 +46,13 @@ _info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker process, what it is (:class:`WorkerInfo`); None in the process that iterates."""
+    """In a worker process its :class:`WorkerInfo`; None in the process that iterates."""
     return _info
 
 
 @dataclass
 class Job:
-    """What a worker is to do; everything a process is started with."""
+    """A worker's task: everything that a process is started with."""
 
     dataset: Any
     iterable: bool
@@ -65,7 +65,7 @@ class Job:
     num_workers: int
 
     def fetcher(self) -> Callable[[Any], Any]:
-        """What makes batches."""
+        """The function that makes batches."""
         return create_fetcher(self.dataset, self.iterable, self.auto_collation, self.collate_fn, self.drop_last)
 
 
@@ -94,7 +94,7 @@ class ExceptionWrapper:
             raise self.exc_type(message=message)  # type: ignore[call-arg]
         try:
             error = self.exc_type(message)
-        except Exception:  # its constructor wants something else
+        except Exception:  # its constructor takes other arguments
             raise RuntimeError(message) from None
         raise error
 

@@ -1,4 +1,4 @@
-"""``CSEPass``: what is computed twice from the same arguments is computed once."""
+"""``CSEPass``: equal calls with the same arguments become one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CSEPass(PassBase):
 
     @staticmethod
     def _key(node: Node, values: dict[Node, Node]) -> Any:
-        """What makes two calls equal; None where the arguments cannot be compared."""
+        """A key that is equal for equal calls; None if the arguments cannot be compared."""
         leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
         items = tuple((type(x), repr(x.start) + repr(x.stop) + repr(x.step)) if isinstance(x, slice)
                       else (type(x), values.get(x, x) if isinstance(x, Node) else x) for x in leaves)  # fmt: skip
