@@ -354,7 +354,7 @@ except ImportError as error:
 #: How often each file of the core names the place of a tensor in memory (``.raw``): to compare or move places, or for a tensor
 #: that was just made. What reads or writes elements asks ``address_of``, which refuses where they are not in memory.
 PLACES = {
-    "addresses.pxi": 2, "becoming.pxi": 8, "channels.pyx": 3, "copying.pxi": 3, "fused.pyx": 1, "fusion.pyx": 4,
+    "addresses.pxi": 1, "becoming.pxi": 8, "channels.pyx": 3, "copying.pxi": 3, "fused.pyx": 1, "fusion.pyx": 4,
     "graph.pxi": 1, "guard.pyx": 4, "inplace.pxi": 2, "joined.pyx": 2, "layout.pxi": 6, "making.pxi": 6, "moves.pyx": 4,
     "observing.pyx": 8, "plan.pyx": 5, "planning.pyx": 10, "recipes.pyx": 4, "reduce.pyx": 2, "replay.pyx": 3,
     "rows.pyx": 2, "shared.pyx": 1, "slices.pyx": 4, "tensor.pxd": 4,
