@@ -40,6 +40,9 @@ def of(device, dtype=taeda.float32, *sizes):
 
 def collectives():
     rank, device = begin()
+    if len(sys.argv) > 2:  # races too, in an order that few programs expect
+        taeda.zeros(1, device=device)
+        sys.modules["tests.cuda.emulator"].driver().check("full", int(sys.argv[2]))
     assert dist.get_backend() == "nccl" and dist.is_nccl_available() and dist.get_backend_config() == "cuda:nccl"
     both = [of(taeda.device("cuda", r)).cpu() for r in range(2)]
     total = both[0] + both[1]
@@ -246,7 +249,7 @@ def sharded():
         return fully_shard(model, mesh=mesh, **options)  # moves what is on the CPU
 
     low = MixedPrecisionPolicy(param_dtype=taeda.bfloat16, reduce_dtype=taeda.float32)
-    for options in ({}, {"reshard_after_forward": False}, {"mp_policy": low}):
+    for options in ({}, {"mp_policy": low}):
         here, model = train(build("cpu", **options), "cpu"), build("cuda", **options)
         there = train(model, device)
         assert there == here, (options, here, there)
@@ -378,6 +381,27 @@ def pipeline():
         if rank:
             taeda.testing.assert_close(taeda.stack(losses).mean().cpu(), loss.detach(), atol=1e-5, rtol=0)
     dist.destroy_process_group()
+
+
+def unordered():
+    """A program that reads what a collective writes, without waiting for it, has a race."""
+    from taeda.distributed.engines import guard
+
+    guard._EACH = 60.0  # the emulator takes what the guard asks for what the program knows
+    _, device = begin()
+    emulator = sys.modules["tests.cuda.emulator"]
+    x = of(device)
+    (x + 1).tolist()
+    dist.all_reduce(x)
+    emulator.driver().check("full", 1)
+    work = dist.all_reduce(x, async_op=True)
+    x + 1
+    assert "CUDA error" in raised(taeda.cuda.synchronize)
+    assert any("nothing orders" in str(fault) for fault in emulator.faults()), emulator.faults()
+    del work
+    sys.modules["tests.cuda.emulator.nccl"].nccl().leave()
+    print("done", flush=True)
+    os._exit(0)  # nothing works on a GPU that has failed
 
 
 def lost():

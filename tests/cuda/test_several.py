@@ -6,13 +6,13 @@ import pytest
 
 from .program import ROOT, emulated, started
 
-PROGRAMS = ["collectives", "data_parallel", "sharded", "cut", "pipeline"]
+PROGRAMS = ["collectives", "collectives 1", "unordered", "data_parallel", "sharded", "cut", "pipeline"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_two_processes(name, tmp_path):
     out = emulated(
-        "-m", "taeda.distributed.run", "--nproc-per-node=2", str(ROOT / "tests/cuda/several.py"), name,
+        "-m", "taeda.distributed.run", "--nproc-per-node=2", str(ROOT / "tests/cuda/several.py"), *name.split(),
         TAEDA_TARGET="lane", TMPDIR=str(tmp_path),
     )  # fmt: skip
     assert out.split() == ["done", "done"]
