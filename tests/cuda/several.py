@@ -343,7 +343,7 @@ def cut():
 
 def pipeline():
     """Stages on two GPUs: losses and gradients of one process."""
-    from taeda.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
+    from taeda.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleInterleaved1F1B
 
     rank, device = begin()
     x, y = taeda.randn(8, 8, generator=taeda.Generator().manual_seed(2)), taeda.arange(8) % 3
@@ -356,7 +356,7 @@ def pipeline():
         nn.Sequential(model[4]),
         nn.Sequential(model[5]),
     ]
-    for kind, stages in ((ScheduleGPipe, 2), (Schedule1F1B, 2), (ScheduleInterleaved1F1B, 4)):
+    for kind, stages in ((Schedule1F1B, 2), (ScheduleInterleaved1F1B, 4)):
         each = 4 // stages
         own = [s for s in range(stages) if s % 2 == rank]
         parts = [nn.Sequential(*layers[s * each : (s + 1) * each]) for s in own]
@@ -381,6 +381,22 @@ def pipeline():
         if rank:
             taeda.testing.assert_close(taeda.stack(losses).mean().cpu(), loss.detach(), atol=1e-5, rtol=0)
     dist.destroy_process_group()
+
+
+def different():
+    """Two processes with one GPU; calls that differ, which the host compares."""
+    rank, device = begin()
+    one = dist.new_group()
+    said = raised(lambda: dist.all_reduce(taeda.ones(1, device="cuda:0"), group=one))
+    assert (
+        said.startswith("DistBackendError: NCCL error in ncclCommInitRank: invalid usage") and "Duplicate GPU" in said
+    )
+    x = of(device)
+    said = raised(lambda: dist.broadcast(x, 0) if rank else dist.all_reduce(x))
+    assert said.startswith("DistBackendError: mismatched collectives: ") and "broadcast(float32[5], src=0)" in said, (
+        said
+    )
+    os._exit(print("done", flush=True) or 0)
 
 
 def unordered():
