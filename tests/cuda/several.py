@@ -1,6 +1,7 @@
 """Programs of two processes, each with a GPU: collectives by NCCL, and training on them. Run by ``test_several.py``."""
 
 import copy
+import math
 import os
 import sys
 import time
@@ -202,14 +203,24 @@ def data_parallel():
         model = DDP(network().to(device), device_ids=[rank], output_device=rank, **options)
         assert train(model, device) == here, options
     assert all(p.device == device and p.grad.device == device for p in model.parameters())
-    from taeda.distributed.algorithms.ddp_comm_hooks import default_hooks
+    from taeda.distributed import optim
+    from taeda.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+    from taeda.distributed.algorithms.join import Join
 
     seen = []
     for place in ("cpu", device):
         model = DDP(network().to(place))
         model.register_comm_hook(None, default_hooks.bf16_compress_hook)
-        seen.append(train(model, place))
+        cut = optim.ZeroRedundancyOptimizer(model.parameters(), optimizer_class=taeda.optim.AdamW, lr=1e-2)
+        seen.append(train(model, place, optimizer=cut))
     assert seen[0] == seen[1]
+    model = DDP(network().to(device))
+    state = powerSGD_hook.PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=1)
+    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    assert all(map(math.isfinite, train(model, device))) and state.q_memory_dict
+    with Join([model]):
+        for _ in range(1 + rank):
+            model(taeda.ones(2, 8, device=device)).sum().backward()
     seen = []
     for place in ("cpu", device):
         model = nn.SyncBatchNorm.convert_sync_batchnorm(
@@ -236,7 +247,7 @@ def sharded():
         set_state_dict,
     )
     from taeda.distributed.device_mesh import init_device_mesh
-    from taeda.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+    from taeda.distributed.fsdp import CPUOffloadPolicy, FullyShardedDataParallel, MixedPrecisionPolicy, fully_shard
     from taeda.distributed.tensor import DTensor
 
     rank, device = begin("cpu:gloo,cuda:nccl", device_id=taeda.device("cuda", int(os.environ["RANK"])))
@@ -253,6 +264,8 @@ def sharded():
         here, model = train(build("cpu", **options), "cpu"), build("cuda", **options)
         there = train(model, device)
         assert there == here, (options, here, there)
+    wrapped = [train(FullyShardedDataParallel(network().to(place)), place) for place in ("cpu", device)]
+    assert wrapped[0] == wrapped[1]
     assert all(isinstance(p, DTensor) and p.device == p.grad.to_local().device == device for p in model.parameters())
     assert fully_shard(network().to(device))[0].weight.device_mesh.device_type == "cuda"
     assert raised(lambda: fully_shard(network().to(device), offload_policy=CPUOffloadPolicy())).startswith(
