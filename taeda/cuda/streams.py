@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any
 
 from .. import _core
@@ -17,6 +18,11 @@ __all__ = [
 ]  # fmt: skip
 
 _NON_BLOCKING = 1  # a stream that does not wait for the default one
+
+
+def _is_over(is_finalizing: Any = sys.is_finalizing) -> bool:
+    """Whether the driver is not to be called any more: in a forked process, or at the interpreter's end."""
+    return is_finalizing() or _native.is_forked()
 
 
 class Stream:
@@ -116,7 +122,7 @@ class Stream:
         return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
     def __del__(self) -> None:
-        if self.__dict__.get("_own") and not _native.is_forked():
+        if self.__dict__.get("_own") and not _is_over():
             # its memory is kept for it alone: wait, so that nothing is used by a stream that is gone
             try:
                 _native.enter_context(self._index)
@@ -215,7 +221,7 @@ class Event:
         return f"<torch.cuda.Event {self.cuda_event:#x}>" if self.cuda_event else "<torch.cuda.Event uninitialized>"
 
     def __del__(self) -> None:
-        if self.__dict__.get("cuda_event") and not _native.is_forked():
+        if self.__dict__.get("cuda_event") and not _is_over():
             try:
                 _driver.call("cuEventDestroy_v2", self.cuda_event)
             except Exception:  # the interpreter ends

@@ -97,7 +97,10 @@ class ProcessGroup:
             _check_nccl()
             from .engines.nccl import NcclEngine
 
-            self._engines[device] = NcclEngine(self.engine, device, len(self._engines))
+            made = NcclEngine(self.engine, device, len(self._engines))
+            if device == self.bound_device_id:
+                made.open()
+            self._engines[device] = made
         return self._engines[device]
 
     def own_device(self) -> Any:
@@ -393,7 +396,7 @@ def init_process_group(
     _world.default = ProcessGroup(range(engine.size), engine, backend, kinds, device)
     _world.groups = [_world.default]
     if device is not None and "cuda" in kinds:
-        _world.default.engine_for(device).open()
+        _world.default.engine_for(device)
 
 
 def check_timeout(timeout: Any) -> None:

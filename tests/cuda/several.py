@@ -1,6 +1,7 @@
 """Programs of two processes, each with a GPU: collectives by NCCL, and training on them. Run by ``test_several.py``."""
 
 import copy
+import math
 import os
 import sys
 import time
@@ -40,6 +41,9 @@ def of(device, dtype=taeda.float32, *sizes):
 
 def collectives():
     rank, device = begin()
+    if len(sys.argv) > 2:  # races too, in an order that few programs expect
+        taeda.zeros(1, device=device)
+        sys.modules["tests.cuda.emulator"].driver().check("full", int(sys.argv[2]))
     assert dist.get_backend() == "nccl" and dist.is_nccl_available() and dist.get_backend_config() == "cuda:nccl"
     both = [of(taeda.device("cuda", r)).cpu() for r in range(2)]
     total = both[0] + both[1]
@@ -199,14 +203,24 @@ def data_parallel():
         model = DDP(network().to(device), device_ids=[rank], output_device=rank, **options)
         assert train(model, device) == here, options
     assert all(p.device == device and p.grad.device == device for p in model.parameters())
-    from taeda.distributed.algorithms.ddp_comm_hooks import default_hooks
+    from taeda.distributed import optim
+    from taeda.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+    from taeda.distributed.algorithms.join import Join
 
     seen = []
     for place in ("cpu", device):
         model = DDP(network().to(place))
         model.register_comm_hook(None, default_hooks.bf16_compress_hook)
-        seen.append(train(model, place))
+        cut = optim.ZeroRedundancyOptimizer(model.parameters(), optimizer_class=taeda.optim.AdamW, lr=1e-2)
+        seen.append(train(model, place, optimizer=cut))
     assert seen[0] == seen[1]
+    model = DDP(network().to(device))
+    state = powerSGD_hook.PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=1)
+    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    assert all(map(math.isfinite, train(model, device))) and state.q_memory_dict
+    with Join([model]):
+        for _ in range(1 + rank):
+            model(taeda.ones(2, 8, device=device)).sum().backward()
     seen = []
     for place in ("cpu", device):
         model = nn.SyncBatchNorm.convert_sync_batchnorm(
@@ -233,7 +247,7 @@ def sharded():
         set_state_dict,
     )
     from taeda.distributed.device_mesh import init_device_mesh
-    from taeda.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+    from taeda.distributed.fsdp import CPUOffloadPolicy, FullyShardedDataParallel, MixedPrecisionPolicy, fully_shard
     from taeda.distributed.tensor import DTensor
 
     rank, device = begin("cpu:gloo,cuda:nccl", device_id=taeda.device("cuda", int(os.environ["RANK"])))
@@ -246,10 +260,12 @@ def sharded():
         return fully_shard(model, mesh=mesh, **options)  # moves what is on the CPU
 
     low = MixedPrecisionPolicy(param_dtype=taeda.bfloat16, reduce_dtype=taeda.float32)
-    for options in ({}, {"reshard_after_forward": False}, {"mp_policy": low}):
+    for options in ({}, {"mp_policy": low}):
         here, model = train(build("cpu", **options), "cpu"), build("cuda", **options)
         there = train(model, device)
         assert there == here, (options, here, there)
+    wrapped = [train(FullyShardedDataParallel(network().to(place)), place) for place in ("cpu", device)]
+    assert wrapped[0] == wrapped[1]
     assert all(isinstance(p, DTensor) and p.device == p.grad.to_local().device == device for p in model.parameters())
     assert fully_shard(network().to(device))[0].weight.device_mesh.device_type == "cuda"
     assert raised(lambda: fully_shard(network().to(device), offload_policy=CPUOffloadPolicy())).startswith(
@@ -340,7 +356,7 @@ def cut():
 
 def pipeline():
     """Stages on two GPUs: losses and gradients of one process."""
-    from taeda.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B
+    from taeda.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleInterleaved1F1B
 
     rank, device = begin()
     x, y = taeda.randn(8, 8, generator=taeda.Generator().manual_seed(2)), taeda.arange(8) % 3
@@ -353,7 +369,7 @@ def pipeline():
         nn.Sequential(model[4]),
         nn.Sequential(model[5]),
     ]
-    for kind, stages in ((ScheduleGPipe, 2), (Schedule1F1B, 2), (ScheduleInterleaved1F1B, 4)):
+    for kind, stages in ((Schedule1F1B, 2), (ScheduleInterleaved1F1B, 4)):
         each = 4 // stages
         own = [s for s in range(stages) if s % 2 == rank]
         parts = [nn.Sequential(*layers[s * each : (s + 1) * each]) for s in own]
@@ -378,6 +394,43 @@ def pipeline():
         if rank:
             taeda.testing.assert_close(taeda.stack(losses).mean().cpu(), loss.detach(), atol=1e-5, rtol=0)
     dist.destroy_process_group()
+
+
+def different():
+    """Two processes with one GPU; calls that differ, which the host compares."""
+    rank, device = begin()
+    one = dist.new_group()
+    said = raised(lambda: dist.all_reduce(taeda.ones(1, device="cuda:0"), group=one))
+    assert (
+        said.startswith("DistBackendError: NCCL error in ncclCommInitRank: invalid usage") and "Duplicate GPU" in said
+    )
+    x = of(device)
+    said = raised(lambda: dist.broadcast(x, 0) if rank else dist.all_reduce(x))
+    assert said.startswith("DistBackendError: mismatched collectives: ") and "broadcast(float32[5], src=0)" in said, (
+        said
+    )
+    os._exit(print("done", flush=True) or 0)
+
+
+def unordered():
+    """A program that reads what a collective writes, without waiting for it, has a race."""
+    from taeda.distributed.engines import guard
+
+    guard._EACH = 60.0  # the emulator takes what the guard asks for what the program knows
+    _, device = begin()
+    emulator = sys.modules["tests.cuda.emulator"]
+    x = of(device)
+    (x + 1).tolist()
+    dist.all_reduce(x)
+    emulator.driver().check("full", 1)
+    work = dist.all_reduce(x, async_op=True)
+    x + 1
+    assert "CUDA error" in raised(taeda.cuda.synchronize)
+    assert any("nothing orders" in str(fault) for fault in emulator.faults()), emulator.faults()
+    del work
+    sys.modules["tests.cuda.emulator.nccl"].nccl().leave()
+    print("done", flush=True)
+    os._exit(0)  # nothing works on a GPU that has failed
 
 
 def lost():

@@ -6,13 +6,13 @@ import pytest
 
 from .program import ROOT, emulated, started
 
-PROGRAMS = ["collectives", "data_parallel", "sharded", "cut", "pipeline"]
+PROGRAMS = ["collectives", "collectives 1", "unordered", "data_parallel", "sharded", "cut", "pipeline"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_two_processes(name, tmp_path):
     out = emulated(
-        "-m", "taeda.distributed.run", "--nproc-per-node=2", str(ROOT / "tests/cuda/several.py"), name,
+        "-m", "taeda.distributed.run", "--nproc-per-node=2", str(ROOT / "tests/cuda/several.py"), *name.split(),
         TAEDA_TARGET="lane", TMPDIR=str(tmp_path),
     )  # fmt: skip
     assert out.split() == ["done", "done"]
@@ -29,3 +29,21 @@ def test_a_process_that_is_gone_is_named(how, said, tmp_path):
         TMPDIR=str(tmp_path),
     )  # fmt: skip
     assert done.returncode and "not reached" not in done.stdout and re.search(said, done.stderr), done.stderr
+
+
+def test_calls_that_differ_and_a_gpu_of_two_processes():
+    out = emulated(
+        "-m", "taeda.distributed.run", "--nproc-per-node=2", str(ROOT / "tests/cuda/several.py"), "different",
+        TAEDA_DISTRIBUTED_DEBUG="1",
+    )  # fmt: skip
+    assert out.split() == ["done", "done"]
+
+
+def test_without_nccl_the_error_says_what_is_missing():
+    code = (
+        "import taeda.distributed as dist\n"
+        "try: dist.init_process_group('nccl', store=dist.HashStore(), rank=0, world_size=1)\n"
+        "except RuntimeError as error: print(error)\nprint(dist.is_nccl_available())"
+    )
+    out = emulated("-c", code, TAEDA_CUDA="tests.cuda.program")
+    assert "built in: TAEDA_CUDA=tests.cuda.program brings no NCCL" in out and out.endswith("False\n")

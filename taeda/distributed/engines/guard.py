@@ -7,12 +7,14 @@ GPU computes from then on.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
 import time
 from typing import Any, NamedTuple
 
+from ...cuda import _native
 from ..errors import DistError
 
 _EACH = 0.2  # seconds between two looks
@@ -44,7 +46,16 @@ class Guard:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._look, name="taeda-guard", daemon=True)
                 self._thread.start()
+                atexit.register(self._stop)
             self._changing.notify()
+
+    def _stop(self) -> None:
+        """The program ends: no thread may be in the driver then."""
+        with self._changing:
+            self._thread, thread = None, self._thread
+            self._changing.notify()
+        if thread is not None:
+            thread.join()
 
     def forget(self, engine: Any) -> None:
         """Its group has ended."""
@@ -54,21 +65,28 @@ class Guard:
     def _look(self) -> None:
         lost: dict[Any, float] = {}  # engines of groups that miss a process, and since when
         while True:
+            self._pause()
             with self._changing:
-                while not self._begun:
+                while not self._begun and self._thread is not None:
                     self._changing.wait()
+                if self._thread is None:
+                    return
                 begun = list(self._begun)
             over = set()
             for work in begun:
-                if work.event.query():
+                if _is_over(work):
                     over.add(id(work))
                     lost.pop(work.engine, None)
                 elif why := self._trouble(work, lost):
                     _end(work, why)
             with self._changing:
                 self._begun = [work for work in self._begun if id(work) not in over]
-            del begun
-            time.sleep(_EACH)
+            del begun, work
+
+    def _pause(self) -> None:
+        """Until the next look, or the end of the program."""
+        with self._changing:
+            self._changing.wait_for(lambda: self._thread is None, _EACH)
 
     def _trouble(self, work: Begun, lost: dict[Any, float]) -> str:
         """Why work cannot end; empty where it may."""
@@ -83,6 +101,15 @@ class Guard:
             if now - lost.setdefault(engine, now) > _GRACE:
                 return str(error)
         return ""
+
+
+def _is_over(work: Begun) -> bool:
+    """Whether it has ended, or the GPU has failed, which the program meets itself."""
+    try:
+        _native.enter_context(work.engine.device.index)
+        return work.event.query()
+    except RuntimeError:
+        return True
 
 
 def _end(work: Begun, why: str) -> None:

@@ -5,6 +5,7 @@ Names, arguments and numbers are those of NVIDIA's ``cuda.h`` (CUDA 13). Work is
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import itertools
 import random
@@ -470,12 +471,23 @@ class Driver(Capturing):
         if self.mover is None:
             self.mover = threading.Thread(target=self.go_on, name="emulated devices", daemon=True)
             self.mover.start()
+            atexit.register(self.stop)
+
+    def stop(self) -> None:
+        """The program ends: nobody is to have the lock then."""
+        with self.lock:
+            self.mover, mover = None, self.mover
+            self.moved.notify_all()
+        if mover is not None:
+            mover.join()
 
     def go_on(self) -> None:
         while True:
             with self.lock:
-                while not self.waiting:
+                while not self.waiting and self.mover is not None:
                     self.moved.wait()
+                if self.mover is None:
+                    return
                 for x in list(self.waiting):
                     self.finish(x, patient=False)
                 if self.whim is None:

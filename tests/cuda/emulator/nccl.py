@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from .capture import Failed, put
-from .driver import Context
+from .driver import Context, Missing
 from .faults import Fault
 from .memory import FREED, FRESH, NONE, WRITTEN
 
@@ -133,7 +133,7 @@ class Part:
         self.heard: dict[int, bytes] = {}
         self.make: Callable[[dict[int, bytes]], None] = lambda heard: None
         self.handed = False  # it is over when the others have taken what it sent
-        self.needs: list[tuple[int, int]] = []  # memory that it writes to
+        self.touches: list[tuple[int, int, bool]] = []  # memory: an address, a number of bytes, whether it writes
         self.sums = False
         self.posted: list[Path] = []
 
@@ -206,8 +206,15 @@ class Work:
         try:
             for part in self.parts:
                 part.make(part.heard)
+                for address, n, writes in sorted(part.touches, key=lambda x: not x[2]):  # writes find readers
+                    if n:
+                        self.context.driver.touch(
+                            self.context, [(address, self.context.driver.place(address, n)[0], writes)], n
+                        )
         except Failed as error:
             self.failed(error.name)
+        except Missing as error:
+            self.failed(f"{error.args[1]} bytes at {error.args[0]:#x} are accessed, and nothing orders that")
 
 
 class Nccl:
@@ -375,7 +382,7 @@ class Nccl:
         part, size = self.part(f"ncclAllReduce({count}, {dtype}, {op})", handle, dtype)
         n = count * size
         self.check(source, n), self.check(to, n), self.apart(source, n, to, n, 0)
-        part.reads = dict.fromkeys(part.comm.others, (source, n))
+        part.reads, part.touches = dict.fromkeys(part.comm.others, (source, n)), [(source, n, False), (to, n, True)]
         self.reduced(part, (source, n), to, dtype, op)
         self.add(stream, part)
 
@@ -383,7 +390,7 @@ class Nccl:
         part, size = self.part(f"ncclReduce({count}, {dtype}, {op}, {root})", handle, dtype)
         n = count * size
         self.check(source, n)
-        part.sums = True
+        part.sums, part.touches = True, [(source, n, False), (to, n * (part.comm.rank == root), True)]
         if part.comm.rank == root:
             self.check(to, n), self.apart(source, n, to, n, 0)
             self.reduced(part, (source, n), to, dtype, op)
@@ -397,6 +404,7 @@ class Nccl:
         self.check(source, n * comm.size), self.check(to, n)
         self.apart(source, n * comm.size, to, n, comm.rank * n)
         part.reads = {rank: (source + rank * n, n) for rank in comm.others}
+        part.touches = [(source, n * comm.size, False), (to, n, True)]
         self.reduced(part, (source + comm.rank * n, n), to, dtype, op)
         self.add(stream, part)
 
@@ -404,6 +412,7 @@ class Nccl:
         part, size = self.part(f"ncclBroadcast({count}, {dtype}, {root})", handle, dtype)
         n, comm = count * size, part.comm
         self.check(to, n)
+        part.touches = [(source, n * (comm.rank == root), False), (to, n * (comm.rank != root or to != source), True)]
         if comm.rank == root:
             self.check(source, n), self.apart(source, n, to, n, 0)
             part.reads = dict.fromkeys(comm.others, (source, n))
@@ -419,6 +428,7 @@ class Nccl:
         self.check(source, n), self.check(to, n * comm.size)
         self.apart(to, n * comm.size, source, n, comm.rank * n)
         part.reads, part.hears = dict.fromkeys(comm.others, (source, n)), comm.others
+        part.touches = [(source, n, False), (to, n * comm.size, True)]
 
         def make(heard: dict[int, bytes]) -> None:
             heard[comm.rank] = read(self.driver, source, n)
@@ -438,12 +448,12 @@ class Nccl:
 
     def ncclSend(self, address, count, dtype, peer, handle, stream):
         part, n = self.message(address, count, dtype, self.comm(handle).rank, peer, handle)
-        part.reads, part.handed = {peer: (address, n)}, True
+        part.reads, part.handed, part.touches = {peer: (address, n)}, True, [(address, n, False)]
         self.add(stream, part)
 
     def ncclRecv(self, address, count, dtype, peer, handle, stream):
-        part, _ = self.message(address, count, dtype, peer, self.comm(handle).rank, handle)
-        part.hears = [peer]
+        part, n = self.message(address, count, dtype, peer, self.comm(handle).rank, handle)
+        part.hears, part.touches = [peer], [(address, n, True)]
         part.make = lambda heard: write(self.driver, address, heard[peer])
         self.add(stream, part)
 

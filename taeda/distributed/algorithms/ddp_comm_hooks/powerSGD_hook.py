@@ -146,7 +146,7 @@ def _approximate(state: PowerSGDState, index: int, matrices: list[Tensor]) -> No
         generator = Generator().manual_seed(state.rng.randint(1_000_000_000))
         for m in matrices:
             rank = min(*m.shape, state.matrix_approximation_rank)
-            q = randn(m.shape[1], rank, generator=generator, dtype=m.dtype)
+            q = randn(m.shape[1], rank, generator=generator, dtype=m.dtype, device="cpu").to(m.device)
             _orthogonal(q, state.orthogonalization_epsilon)
             known.append(q)
     else:
