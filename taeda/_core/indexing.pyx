@@ -31,6 +31,8 @@ cdef enum:
     PART_BYTES = 1 << 16                 # bytes of the indexed side that are moved before the next ones
     BLOCK = 4096                         # as in kernels/indexing.py
     AT_ONCE = 1 << 26                    # bytes of work between two looks for Ctrl-C
+    LEAST_SHARED = 64                    # bytes of a run that the threads of a warp share
+    MOST_PARTS = 256                     # of the indexed side, on a device
 
 cdef tuple ACTIONS = ("get", "put", "add", "mul", "min", "max")
 cdef tuple INNER = ("1", "c", "v", "f", "e")
@@ -296,6 +298,11 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         inner = FILL
     else:
         inner = STRIDED
+    if here() > META_NUMBER:
+        if action == GET:
+            inner = RUN if inner == RUN and arg.n0 * item >= LEAST_SHARED else STRIDED
+        elif inner == ONE or inner == EACH:
+            inner = RUN
     ptr[1] = found if found != NULL else flag_there(&bad, 8, OUT_OF_RANGE)
     ptr[3] = address_to_read(index)
     ptr[0], ptr[2] = ((address_of(near), address_to_read(far)) if action == GET
@@ -309,7 +316,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         if inner == EACH:
             launch(fn, ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, p, total * item)
         elif action == PUT:
-            launch_ordered(fn, ptr, &arg, p, total, work, low, extent)
+            launch_ordered(fn, ptr, &arg, p, 1 if inner == RUN else total, work, low, extent, inner == RUN)
         else:
             launch(fn, ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, p * total, work)
         flag_back(ptr[1], &bad, 8)
@@ -320,7 +327,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         fn = known(ADD_ROWS, key)
         if fn == NULL:
             fn = build(ADD_ROWS, key, (NAMES[code], ACTIONS[action], INNER[inner], HOW[how]))
-        launch_ordered(fn, ptr, &arg, p, 1, work, low, extent)
+        launch_ordered(fn, ptr, &arg, p, 1, work, low, extent, inner == RUN)
         flag_back(ptr[1], &bad, 8)
     return 0
 
@@ -339,13 +346,13 @@ cdef void write_range(char** ptr, const int64_t* arg, int64_t begin, int64_t end
 
 
 cdef int launch_ordered(kernel_t fn, char** ptr, RowArgs* arg, int64_t p, int64_t units, int64_t work, int64_t low,
-                        int64_t extent) except -1:
+                        int64_t extent, bint shared) except -1:
     """Keep writes to one place in the order of the index: a thread does the whole index, for its outer positions or for
     the rows of the indexed side that it owns.
 
     There are ``p`` outer positions, ``units`` of the kernel for each, ``work`` bytes of each row, and byte offsets of
     rows within ``extent`` from ``low`` on. Threads that shared parts of rows took three times as long as one: the
-    processor prefetches lines of the other thread's part.
+    processor prefetches lines of the other thread's part. On a device the threads of a warp share a row (``shared``).
     """
     cdef int64_t total = arg.nb * work, parts = 8 if work >= 1024 else 4
     cdef int64_t done = 0, whole = arg.nb, some = max(AT_ONCE // max(p * work, 1), 1)
@@ -358,11 +365,15 @@ cdef int launch_ordered(kernel_t fn, char** ptr, RowArgs* arg, int64_t p, int64_
         while done < whole:
             part.nb = min(some, whole - done)
             at[0], at[1], at[2], at[3] = ptr[0], ptr[1], ptr[2] + done * arg.near_b, ptr[3] + done * 8
-            launch_ordered(fn, at, &part, p, part.nb if units > 1 else 1, work, low, extent)
+            launch_ordered(fn, at, &part, p, part.nb if units > 1 else 1, work, low, extent, shared)
             done += part.nb
             heed(&w)
         return 0
-    arg.low, arg.high = low, low + extent
+    arg.low, arg.high, arg.parts = low, low + extent, 1
+    if shared and here() > META_NUMBER:
+        arg.parts = max(min(extent // work + 1, MOST_PARTS // p), <int64_t>1)
+        run_kernel(fn, ptr, 4, <int64_t*>arg, sizeof(RowArgs) // 8, p * arg.parts, 1, True)
+        return 0
     cdef bint small = p * total <= (2 if p >= 8 else 4) * PIECE or (p == 1 and work < 128)
     if small or p >= 8 or work < 128:
         run_kernel(fn, ptr, 4, <int64_t*>arg, sizeof(RowArgs) // 8, p * units,
@@ -539,10 +550,18 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
         outer += 1
     if outer > 1:
         outer = merge_dims(&o.count, &o.far, outer, 3, 1, 4)
+    if here() > META_NUMBER and action == GET:  # a thread for each item: all positions are outer ones
+        o[outer].count, o[outer].index = arg.nd, arg.index_d
+        o[outer].far, o[outer].near = 0, arg.near_d
+        total *= arg.nd
+        outer += 1
+        arg.nd = whole = 1
     # Units: outer positions times parts of the inner dimension. The indexed side of a part should stay in the cache,
     # and a part has at least 256 items (with 64, 1024 x 1024 float32 took 5.8 ms, with 256 3.1).
     arg.chunk = arg.nj
-    if not last and at.count >= 16384:
+    if here() > META_NUMBER:
+        arg.chunk = 1
+    elif not last and at.count >= 16384:
         size_bytes = size * item
         arg.chunk = max(PART_BYTES // size_bytes if size_bytes < PART_BYTES else 1, <int64_t>256)
         if total < 16 and arg.index_j == 0:  # whole runs are moved
@@ -551,7 +570,9 @@ cdef bint move_each(Tensor far, Tensor near, Tensor at, int dim, int action, bin
     units = total * parts
     what = item if action <= PUT else code
     kind = <int>last
-    if last and arg.far_d == item and arg.near_d == item and arg.index_d == 8:
+    if here() > META_NUMBER:
+        pass
+    elif last and arg.far_d == item and arg.near_d == item and arg.index_d == 8:
         kind = 2
     elif not last and arg.index_j == 0 and arg.far_j == item and arg.near_j == item:
         kind = 3

@@ -34,6 +34,10 @@ def moved_at_once(f: Function) -> int:
 def copy_bytes(f: Function, dst: Value, src: Value, nbytes: Value, item: int) -> None:
     """Copy ``nbytes`` (a multiple of ``item``), in full vectors and then item by item; no overlap."""
     t = CARRIER[item][0]
+    if f.threads > 1:
+        for i, _, mask in f.strips(0, nbytes / t.bytes, f.threads):
+            f.store(f.offset(dst, i * t.bytes), f.load(f.offset(src, i * t.bytes), t, f.threads, mask), mask)
+        return
     width = moved_at_once(f)
     wide = width // t.bytes
     with f.loop(0, nbytes - (4 * width - 1), 4 * width) as L:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from .build import kernel
 from .copy import CARRIER, copy_bytes, copy_item, fill_bytes
 from .ir import BF16, BOOL, F16, F32, F64, I32, I64, TYPES, U8, U64, Function, Type, Value
+from .rowwise import WARP
 from .scalar.basic import trunc, whole_number
 
 ACCUMULATE = ("add", "mul", "min", "max")
@@ -55,14 +56,14 @@ def combine(f: Function, op: str, a: Value, b: Value) -> Value:
     return f.select(better, a, b)
 
 
-def accumulate(f: Function, dtype: str, op: str, to: Value, x: Value) -> None:
+def accumulate(f: Function, dtype: str, op: str, to: Value, x: Value, mask: Value | None = None) -> None:
     """``*to = *to op x``; 16-bit floats compute in float32 and round at each step."""
     t = TYPES[dtype]
-    old = f.load(to, t, x.lanes)
+    old = f.load(to, t, x.lanes, mask)
     if t in (F16, BF16):
-        f.store(to, combine(f, op, old.to(F32), x.to(F32)).to(t))
+        f.store(to, combine(f, op, old.to(F32), x.to(F32)).to(t), mask)
     else:
-        f.store(to, combine(f, op, old, x))
+        f.store(to, combine(f, op, old, x), mask)
 
 
 def accumulate_run(f: Function, dtype: str, op: str, to: Value, at: Value, n: Value) -> None:
@@ -70,9 +71,14 @@ def accumulate_run(f: Function, dtype: str, op: str, to: Value, at: Value, n: Va
     t = TYPES[dtype]
     wide = f.lanes(t)
 
-    def some(i: Value, lanes: int) -> None:
-        accumulate(f, dtype, op, f.offset(to, i * t.bytes), f.load(f.offset(at, i * t.bytes), t, lanes))
+    def some(i: Value, lanes: int, mask: Value | None = None) -> None:
+        x = f.load(f.offset(at, i * t.bytes), t, lanes, mask)
+        accumulate(f, dtype, op, f.offset(to, i * t.bytes), x, mask)
 
+    if f.threads > 1:
+        for first, _, mask in f.strips(0, n, wide):
+            some(first, wide, mask)
+        return
     with f.loop(0, n - (4 * wide - 1), 4 * wide) as K:
         for k in range(4):
             some(K.index + k * wide, wide)
@@ -148,9 +154,9 @@ def offsets(f: Function, count: int) -> None:
 #: The arguments of :func:`rows`: index positions, columns and rows of what one moves, positions of the inner of two
 #: outer dimensions; byte strides of all these on the indexed side and on the plain one; the size and the byte stride of
 #: the indexed dimension. Of rows that are put only those at byte offsets within ``[low, high)`` are moved: threads that
-#: keep the order of the index share these.
+#: keep the order of the index share these. Warps share them in ``parts``.
 ROW_ARGS = tuple(
-    "nb n0 n1 pb far_n0 far_n1 far_pa far_pb near_b near_n0 near_n1 near_pa near_pb size stride low high".split()
+    "nb n0 n1 pb far_n0 far_n1 far_pa far_pb near_b near_n0 near_n1 near_pa near_pb size stride low high parts".split()
 )
 #: The arguments of :func:`along` before those of outer dimensions: sizes of ``d`` and ``j``, and items of ``j`` in a
 #: chunk; the size of the indexed dimension; byte strides on the indexed side, on the plain one and in the index.
@@ -188,7 +194,50 @@ class _Rows:
 
     def owns(self, place: Value) -> Value:
         """Whether this task writes the row at that byte offset."""
-        return (place >= self.low) & (place < self.high)
+        f = self.f
+        return (place >= f.splat(self.low, place.lanes)) & (place < f.splat(self.high, place.lanes))
+
+    def in_order(self, dst: Value, src: Value, body: Callable[[Value, Value], None]) -> None:
+        """``body(to, from)`` for each run of the rows that are put, those to one place in the order of the index.
+
+        A unit does all of the index for one ``p``; where threads share it, for one of the parts of the indexed side.
+        They look at as many positions at once as they are.
+        """
+        f = self.f
+        with f.loop(f.begin, end_if_good(f)) as P:
+            p = P.index
+            if f.threads > 1:
+                p = P.index / self.parts
+                part = (self.high - self.low + (self.parts - 1)) / self.parts
+                low = self.low + (P.index - p * self.parts) * part
+                self.numbers.update(low=low, high=low + part)
+            far_p, near_p = self.outer(p)
+            to, at = f.offset(dst, far_p), f.offset(src, near_p)
+            if f.threads == 1:
+                with f.loop(0, self.nb) as B:
+                    self._run(to, at, B.index, body)
+                return
+            with f.loop(0, self.nb, f.threads) as G:
+                mask = f.first(self.nb - G.index, f.threads)
+                own = f.mask_bits(self.owns(self.index(G.index, f.threads, mask)[0]) & mask)
+                with f.while_([own]) as B:
+                    B.test(B.carry[0] != 0)
+                    (left,) = B.carry
+                    before = f.unary("ctpop", (left & -left) - 1)  # the lanes before the first one
+                    self._run(to, at, G.index + before, body)
+                    B.carry = (left & (left - 1),)
+
+    def _run(self, to: Value, at: Value, b: Value, body: Callable[[Value, Value], None]) -> None:
+        f, place = self.f, self.index(b)[0]
+        to, at = f.offset(to, place), f.offset(at, b * self.near_b)
+        with f.loop(0, f.select(self.owns(place), self.n1, f.i64(0))) as J:
+            body(f.offset(to, J.index * self.far_n1), f.offset(at, J.index * self.near_n1))
+
+
+def _share(f: Function) -> None:
+    """Let the threads of a warp share a run of bytes, on a target without vectors."""
+    if f.vector_bytes < 16:
+        f.threads = WARP
 
 
 @kernel
@@ -201,12 +250,16 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
     is what the index holds: ``offset`` bytes, or positions to be multiplied by a stride, ``plain`` or ``wrap``
     (negative ones count from the end). ``get`` checks positions; for ``put`` they must have been checked before.
 
-    ``ptr = [dst, bad, src, index]``; see :data:`ROW_ARGS`. ``[begin, end)`` are pairs ``(p, b)``; with ``e`` they are
-    the ``p``.
+    ``ptr = [dst, bad, src, index]``; see :data:`ROW_ARGS`. ``[begin, end)`` are pairs ``(p, b)``; with ``e``, and where
+    runs are put, they are the ``p``.
     """
     dst, src = f.data(0), f.data(2)
     get = action == "get"
+    if inner == "c":
+        _share(f)
     r = _Rows(f, how, not get)
+    if inner == "c" and not get:
+        return r.in_order(dst, src, lambda to, at: copy_bytes(f, to, at, r.n0 * item, item))
     if inner == "e" or (get and inner == "1"):
         return _items(f, item, get, inner == "1", how, r)
     with f.loop(f.begin, f.end if get else end_if_good(f), carry=[f.i64(0)]) as L:
@@ -330,28 +383,27 @@ def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> N
     """
     t = TYPES[dtype]
     dst, src = f.data(0), f.data(2)
+    if inner == "c":
+        _share(f)
     r = _Rows(f, how, True)
+    if inner == "c":
+        return r.in_order(dst, src, lambda to, at: accumulate_run(f, dtype, op, to, at, r.n0))
+    if inner == "v":
+
+        def strided(to: Value, at: Value) -> None:
+            with f.loop(0, r.n0) as K:
+                here = f.load(f.offset(at, K.index * r.near_n0), t)
+                accumulate(f, dtype, op, f.offset(to, K.index * r.far_n0), here)
+
+        return r.in_order(dst, src, strided)
     with f.loop(f.begin, end_if_good(f)) as P:
         far_p, near_p = r.outer(P.index)
         base, origin = f.offset(dst, far_p), f.offset(src, near_p)
-        if inner == "1":
 
-            def single(place: Value, b: Value) -> None:
-                accumulate(f, dtype, op, f.offset(base, place), f.load(f.offset(origin, b * r.near_b), t))
+        def single(place: Value, b: Value) -> None:
+            accumulate(f, dtype, op, f.offset(base, place), f.load(f.offset(origin, b * r.near_b), t))
 
-            _in_groups(f, r, single)
-        else:
-            with f.loop(0, r.nb) as B:
-                place = r.index(B.index)[0]
-                to, at = f.offset(base, place), f.offset(origin, B.index * r.near_b)
-                with f.loop(0, f.select(r.owns(place), r.n1, f.i64(0))) as J:
-                    a, c = f.offset(to, J.index * r.far_n1), f.offset(at, J.index * r.near_n1)
-                    if inner == "c":
-                        accumulate_run(f, dtype, op, a, c, r.n0)
-                    else:
-                        with f.loop(0, r.n0) as K:
-                            here = f.load(f.offset(c, K.index * r.near_n0), t)
-                            accumulate(f, dtype, op, f.offset(a, K.index * r.far_n0), here)
+        _in_groups(f, r, single)
 
 
 # ---- along a dimension ----------------------------------------------------------------------------------------------

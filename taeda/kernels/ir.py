@@ -357,6 +357,10 @@ class Function:
         """How many lanes of a vector of bools are true, as int64."""
         return self.unary("ctpop", self._mask_bits(mask)).to(I64)
 
+    def mask_bits(self, mask: Value) -> Value:
+        """A vector of bools as an int64, a bit for each lane."""
+        return self._mask_bits(mask).to(I64)
+
     def _mask_bits(self, mask: Value) -> Value:
         """A vector of bools as an integer."""
         bits = Type("mask", f"i{mask.lanes}", mask.lanes, "u")

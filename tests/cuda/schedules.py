@@ -247,6 +247,77 @@ def test_the_threads_of_a_row_are_without_races():
         driver().check("fast")
 
 
+# ---- rows and items by index -----------------------------------------------------------------------------------------
+
+I = taeda.randint(0, 256, (512,), generator=taeda.Generator().manual_seed(2))
+W = A[: 256 * 96].reshape(256, 96)
+
+
+@pytest.mark.parametrize("w", [W, W.half(), W.double(), W.to(taeda.int8), taeda.complex(W, W).to(taeda.complex128)])
+def test_the_threads_of_a_warp_share_a_row_that_is_gathered(w):
+    (counters,) = counted(lambda w: F.embedding(I.to(w.device), w), w)
+    load, store = counters.of("global", "load"), counters.of("global", "store")
+    moved = 512 * w.shape[1] * w.element_size()
+    assert store.bytes == moved and store.used == 1
+    assert load.bytes == moved + 512 * 32  # a sector for each index
+
+
+@pytest.mark.parametrize("columns", [1, 2, 15, 16, 17, 31, 32, 33, 95])
+@pytest.mark.parametrize("f", [
+    lambda w, x, i: w[i] + w.index_select(0, i),
+    lambda w, x, i: w.index_add(0, i, x),  # an index often stands there several times
+    lambda w, x, i: w.index_put((i,), x[0]).index_copy(0, i[:1], x[:1]),
+    lambda w, x, i: w.index_put((i, i % w.shape[1]), x[:, 0], accumulate=True),
+    lambda w, x, i: w.scatter_reduce(0, i[:, None].expand(x.shape), x, "amax"),
+    lambda w, x, i: w.reshape(2, -1, w.shape[1]).index_add(1, i % 128, x.expand(2, *x.shape)),
+    lambda w, x, i: w.t()[:, i] + w.t().index_add(1, i, x.t()).sum(),
+    lambda w, x, i: w.gather(0, i[:, None] + 0 * x.long()) + x.gather(1, 0 * x.long()),
+])  # fmt: skip
+def test_rows_by_index_of_any_width(f, columns):
+    counted(f, A[: 256 * columns].reshape(256, columns), B[: 70 * columns].reshape(70, columns), I[:70])
+
+
+def test_rows_to_one_place_are_put_in_the_order_of_the_index():
+    x = B[: 512 * 48].reshape(512, 48)
+    (counters,) = counted(lambda w, x, i: w.index_put_((i,), x), W[:, :48].contiguous(), x, I)[-1:]
+    assert counters.of("global", "store").used == 1
+    driver().check("full")
+    try:
+        for f in (
+            lambda y, i, x: y.index_add_(0, i, x),
+            lambda y, i, x: y.index_put_((i,), x),
+            lambda y, i, x: y.view(-1).index_put_((i,), x[:, 0]),  # items
+            lambda y, i, x: y.view(-1).index_put_((i,), x[:, 0], accumulate=True),
+            lambda y, i, x: y.t().index_copy_(1, i, x.t()),
+        ):
+            given = taeda.zeros(4, 48), I[:40] % 4, x[:40]
+            assert f(*(t.cuda() for t in given)).cpu().equal(f(*given)) and not driver().faults
+    finally:
+        driver().check("fast")
+
+
+def test_gradients_of_embeddings_add_whole_rows():
+    counters = counted(grads(lambda w, i: F.embedding(i, w)), W, I)
+    load, store = (counters[-1].of("global", way) for way in ("load", "store"))
+    moved = 512 * W.shape[1] * 4
+    assert store.bytes == moved and store.used == 1
+    # 256 warps look through the index, and whether it is good; a sector for each index that one owns
+    assert load.bytes == 2 * moved + 512 * 32 + 256 * (512 * 8 + 32)
+
+
+def test_items_that_are_gathered_have_a_thread_each():
+    x, i = A.reshape(32, 1024), taeda.randint(0, 32, (16, 1024), generator=taeda.Generator().manual_seed(3))
+    for f in (lambda x, i: x.gather(0, i), lambda x, i: x.flatten()[i.flatten()]):
+        (counters,) = counted(f, x, i)
+        store, load = counters.of("global", "store"), counters.of("global", "load")
+        assert store.bytes == i.numel() * 4 and store.used == 1 and store.accesses == i.numel()
+        assert load.bytes <= i.numel() * (8 + 32)  # the index once, and a sector for each item
+        assert counters.of("local", "load").accesses == 0
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+
+
 def test_columns_have_a_thread_each_and_no_memory_of_it():
     for f in (lambda x: x.sum(0), lambda x: x.softmax(0), lambda x: x.var(0)):
         for counters in counted(f, X):
