@@ -153,9 +153,10 @@ ctypedef int (*computer_t)(Recipe) except -1
 cdef void set_computer(computer_t function) noexcept
 cdef int compute(Recipe r) except -1
 
-# Whether kernels compute in a dtype itself; whether only taeda can read and write a tensor; whether a recipe computes
+# Whether kernels compute in a dtype itself; whether a tensor's memory is in this thread's place; whether only taeda can read and write a tensor; whether a recipe computes
 # exactly that tensor, in the form of `out`.
 cdef bint is_plain(int code) noexcept
+cdef bint holds_values(Tensor t) noexcept
 cdef bint is_free(Tensor t) noexcept
 cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept
 # Give `r` the dtype, sizes and strides of `t`; append it to the list; make it the recipe of the memory of `out`.

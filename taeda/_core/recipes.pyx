@@ -153,12 +153,14 @@ cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept:
 
 cdef bint is_free(Tensor t) noexcept:
     """Whether only taeda can read and write the memory of ``t``, and recipes support its dtype."""
-    return (t.holds == VALUES and not elsewhere or is_in_place(t)) and is_plain(t.code) and not (
-        t.storage.shown or t.storage.exports or t.storage.owner is not None)
+    return holds_values(t) and is_plain(t.code) and not (t.storage.shown or t.storage.exports
+                                                         or t.storage.owner is not None)
 
 
-cdef bint is_in_place(Tensor t) noexcept:
+cdef bint holds_values(Tensor t) noexcept:
     """Whether the memory of ``t`` is in this thread's place, and holds what it shows."""
+    if not elsewhere:
+        return t.holds == VALUES
     return t.device_type == here() and (t.holds == VALUES or t.device_type > META_NUMBER)
 
 

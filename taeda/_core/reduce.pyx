@@ -18,11 +18,11 @@ from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel, launch_work
 from .plan cimport prototype
 from .recipes cimport (
-    MOST_NUMBERS, Later, Prologue, Recipe, Source, begin, end, finish, is_free, is_recording, same_form,
+    MOST_NUMBERS, Later, Prologue, Recipe, Source, begin, end, finish, holds_values, is_free, is_recording, same_form,
 )
 from .rows cimport compute_ended, prologue_of, prologue_parts, defer_whole, tell_prologue
 from .tensor cimport (
-    BOOL, DOMAIN, FLOAT8, INLINE, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, U8, VALUES, Tensor, address_of,
+    BOOL, DOMAIN, FLOAT8, INLINE, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NDTYPES, U8, Tensor, address_of,
     address_to_read, alias_tensor, contiguous_tensor, dtype, empty_tensor, wrap_dim,
 )
 
@@ -187,7 +187,7 @@ cdef class Reducer:
         cdef int64_t values[2]
         memcpy(values, &p, 8)
         memcpy(values + 1, &q, 8)
-        if (<Tensor>first).count and unsettled and source.holds == VALUES and source.storage.recipe is not None:
+        if (<Tensor>first).count and unsettled and holds_values(source) and source.storage.recipe is not None:
             if self.may_wait(source, <Tensor>first):
                 compute_ended()
                 defer_whole(defer_total(self, source, mask, &layout, values), [source], <Tensor>first)

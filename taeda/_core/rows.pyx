@@ -15,8 +15,8 @@ from .fused cimport (
 from .memory cimport Storage, settle, settle_to_read
 from .recipes cimport (
     AGAIN, MOST_RESULTS, MOST_WORDS, Epilogue, Kernel, Later, Prologue, Recipe, Rows, Source, compute, compute_row,
-    fill_later, finish, hold, is_free, is_held, is_recording, is_undone_row, least, oldest, pending, same_form,
-    take_form, written,
+    fill_later, finish, hold, holds_values, is_free, is_held, is_of_here, is_recording, is_undone_row, least, oldest,
+    pending, same_form, take_form, written,
 )
 from .tensor cimport INLINE, ITEMSIZE, MOST_FUSED, VALUES, Tensor, alias_tensor, empty_strided_like, need_memory
 
@@ -74,10 +74,10 @@ cdef object prologue_of(Tensor x, Prologue* p):
     first.
     """
     cdef Recipe root
-    if x.holds != VALUES or x.storage.recipe is None:
+    if not holds_values(x) or x.storage.recipe is None:
         return None
     root = <Recipe>x.storage.recipe
-    if root.is_row or not same_form(root, x, x):
+    if root.is_row or not is_of_here(root) or not same_form(root, x, x):
         return None
     if root.below and compute_with_rows(root):
         return None

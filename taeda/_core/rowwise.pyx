@@ -13,11 +13,11 @@ from .devices cimport elsewhere, kernel_place
 from .planners cimport build, known, known_key, new_owner, of_dtype, of_key
 from .pool cimport kernel_t, launch as run_kernel
 from .indexing cimport flag_back, flag_there
-from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, Rows, begin, end
+from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, Rows, begin, end, holds_values
 from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, launch_rows
 from .rows cimport RowOp, epilogue_parts, memory_of, prologue_of, prologue_parts, defer_rows, tell_prologue
 from .tensor cimport (
-    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NO_COMMON, VALUES, WORK, Tensor, address_of,
+    CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NO_COMMON, WORK, Tensor, address_of,
     address_to_read, contiguous_tensor, dtype, empty_tensor, recorders, wrap_dim,
 )
 
@@ -192,7 +192,7 @@ cdef class Rowwise(RowOp):
             if t is not None:
                 return t
         late = (self.computes and unsettled and not columns and source is x and x.count
-                and x.holds == VALUES and x.storage.recipe is not None)
+                and holds_values(x) and x.storage.recipe is not None)
         for i in range(self.nouts):
             shape, kind = self.outs[2 * i], self.outs[2 * i + 1]
             code = I64 if kind == b"i" else acc if kind == b"a" else x.code if out is None else out.code

@@ -84,6 +84,27 @@ def test_a_chain_is_one_launch():
     assert got.cpu().equal(want.cpu()) and (eager, fused) == (5, 1)
 
 
+@pytest.mark.parametrize(
+    "function, steps",
+    [
+        (lambda x, y: (x * y + 1).sum(), (3, 1)),
+        (lambda x, y: (x * y).abs().amax(1), (3, 1)),
+        (lambda x, y: (x - y).exp().mean(0), (3, 1)),
+        (lambda x, y: (x * 2 + y[0]).softmax(-1), (3, 1)),
+        (lambda x, y: (x * y).sigmoid().argmax(-1), (3, 1)),
+        (lambda x, y: (x + y).var(1), (2, 1)),
+    ],
+)
+def test_reductions_and_rows_compute_what_they_read(function, steps):
+    for sizes in ((7, 3), (40, 300)):
+        x, y = draw(*sizes), draw(*sizes, seed=1)
+        want, eager = launches(function, x, y)
+        compiled = taeda.compile(function)
+        compiled(x, y)
+        got, fused = launches(compiled, x, y)
+        assert got.cpu().equal(want.cpu()) and (eager, fused) == steps
+
+
 def test_training_gives_the_bits_of_the_program_in_fewer_launches():
     def train(wrap):
         taeda.manual_seed(0)

@@ -49,6 +49,23 @@ def test_a_chain_is_one_launch_that_moves_each_operand_once(sizes):
     assert sum(moved) == 3 * 4 * x.numel()
 
 
+@pytest.mark.parametrize("sizes", [(7, 3), (6, 300), (3, 70000)])
+@pytest.mark.parametrize("function", [
+    lambda x, y: (x * y + 1).sum(), lambda x, y: (x * y).abs().amax(1), lambda x, y: (x - y).tanh().mean(0),
+    lambda x, y: (x * 2 + y[0]).softmax(-1), lambda x, y: (x * y[:, :1]).sigmoid().argmax(-1),
+    lambda x, y: (x + y).var(1), lambda x, y: (x * y.t().contiguous().t()).norm(dim=1), lambda x, y: (x > y).any(1),
+    lambda x, y: (x * y).exp().log_softmax(1), lambda x, y: ((x * 9).long() % 5).prod(1), lambda x, y: (x - y).cumsum(1),
+    lambda x, y: F.layer_norm(x - y, x.shape[1:]), lambda x, y: (x.double() * y).logsumexp(1),
+    lambda x, y: F.cross_entropy(x.erf() + y, (x[:, 0] > 0).long()), lambda x, y: (x * y).std(), lambda x, y: (-x).median(),
+])  # fmt: skip
+def test_reductions_and_rows_compute_what_they_read(function, sizes):
+    x, y = there(*sizes), there(*sizes, seed=1)
+    want, eager = launches(function, x, y)
+    compiled = taeda.compile(function)
+    got, fused = launches(compiled, x, y)
+    assert got.cpu().equal(want.cpu()) and fused <= eager
+
+
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
