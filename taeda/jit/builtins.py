@@ -54,17 +54,16 @@ def _item(x: Any, key: Any) -> Any:
 # ---- text ------------------------------------------------------------------------------------------------------------
 def show(value: Any) -> str:
     """``str(value)`` as scripts have it."""
+    if isinstance(value, float):
+        whole = -(2**63) <= value < 2**63 and value == int(value)
+        return f"{int(value)}." if whole else f"{value:.17g}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_quoted, value))}]"
+        return f"[{', '.join(map(show, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{_quoted(k)}: {_quoted(v)}' for k, v in value.items())}}}"
+        return f"{{{', '.join(f'{show(k)}: {show(v)}' for k, v in value.items())}}}"
     if isinstance(value, tuple):
-        return f"({', '.join(map(_quoted, value))}{',' * (len(value) == 1)})"
+        return f"({', '.join(map(show, value))}{',' * (len(value) == 1)})"
     return str(value)
-
-
-def _quoted(value: Any) -> str:
-    return repr(value) if isinstance(value, str) else show(value)
 
 
 def format_text(template: str, *values: Any) -> str:
@@ -123,7 +122,8 @@ def _math(name: str) -> Callable:
         try:
             return function(*args)
         except (ValueError, OverflowError):  # as the C library has it
-            return math.inf if name in ("exp", "expm1", "sinh", "cosh", "pow") else math.nan
+            pole = name == "gamma" and not -math.inf <= args[0] < 0
+            return math.inf if pole or name in ("exp", "expm1", "sinh", "cosh", "pow", "lgamma") else math.nan
 
     return compute
 

@@ -104,6 +104,10 @@ class Frontend(Statements, Calls, Operators):
         """An attribute of a module that its type does not list; None if there is none."""
         return None
 
+    def set_property(self, owner: ir.Expr, kind: ClassType, name: str, value: ir.Expr, node: ast.AST) -> Value:
+        """The call of the function that sets a property of a class; None: there is none."""
+        return None
+
     def items_of_container(self, value: ir.Expr) -> Parts | None:
         """The modules in a container, or None: it is none."""
         return None

@@ -439,7 +439,18 @@ class Function:
         raise RuntimeError(f"{self.name}(){between}{text}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.run(*self.bind(args, kwargs))
+        """The result for arguments from Python.
+
+        Raises:
+            RuntimeError: an argument does not fit, or anything else fails inside.
+        """
+        values = self.bind(args, kwargs)
+        try:
+            return self.run(*values)
+        except RuntimeError:
+            raise
+        except Exception as error:
+            raise RuntimeError(f"{self.name}(): {type(error).__name__}: {error}") from error
 
     def schema(self) -> str:
         """Name, parameters and result, as PyTorch shows them."""

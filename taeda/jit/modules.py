@@ -134,11 +134,11 @@ class RecursiveScriptModule(ScriptModule):
         number = 0
         while isinstance(method := self._kind.method(f"forward__{number}"), ir.Function):  # the first that fits
             try:
-                values = method.bind((self, *args), kwargs)
+                method.bind((self, *args), kwargs)
             except RuntimeError as error:
                 failed, number = error, number + 1
                 continue
-            return method.run(*values)
+            return method(self, *args, **kwargs)
         raise failed
 
     def __getattr__(self, name: str) -> Any:

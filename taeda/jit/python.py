@@ -349,6 +349,18 @@ class SourceFrontend(Frontend):
             return self.python_value(found, node, name)
         return None
 
+    def set_property(self, owner: ir.Expr, kind: ClassType, name: str, value: ir.Expr, node: ast.AST) -> Value:
+        """The call of the function that sets a property of a class; None: there is none."""
+        python = kind.python
+        cls = python if isinstance(python, type) else type(python)
+        static = inspect.getattr_static(cls, name, None)
+        if not isinstance(static, property) or static.fset is None:
+            return None
+        setter = f"__set_{name}"
+        if setter not in kind.methods:
+            kind.methods[setter] = compile_method(static.fset, kind, definer(cls, name), f"{kind.name}.{setter}")
+        return self.call_method(owner, setter, [value], {}, node)
+
     def _class_attribute(self, value: ir.Expr, t: ClassType, name: str, node: ast.AST) -> Value:
         if name in ("items", "keys", "values") and t.container:
             parts = self.items_of_container(value, name)

@@ -178,6 +178,10 @@ class Statements(Part):
         assert isinstance(kind, ClassType)
         wanted = kind.attributes.get(name)
         if wanted is None:
+            done = self.set_property(owner, kind, name, value, node)
+            if isinstance(done, ir.Expr):
+                out.append(ir.Do(done, node.lineno))
+                return
             if self.function.name == "__init__" and self.function.owner is kind and not kind.is_module:
                 wanted = kind.attributes[name] = value.type
             else:

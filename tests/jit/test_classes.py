@@ -260,3 +260,86 @@ def test_an_annotated_variable_gets_another_type():
     assert taeda.jit.script(_another_type)(3).tolist() == [0, 2, 4]
     with pytest.raises(RuntimeError, match=r"List\[int\]"):
         taeda.jit.script(_another_type_in_a_branch)
+
+
+@taeda.jit.script
+class Doubling:
+    def __init__(self, x: int):
+        self.x = x
+
+    @property
+    def double(self) -> int:
+        return 2 * self.x
+
+    @double.setter
+    def double(self, value: int):
+        self.x = value // 2
+
+
+class SetsProperties(nn.Module):
+    def forward(self, n: int):
+        d = Doubling(n)
+        d.double = 20
+        d.double += 2
+        return d.x, d.double
+
+
+def test_properties_that_are_set():
+    script = taeda.jit.script(SetsProperties())
+    assert script(3) == (11, 22)
+    file = io.BytesIO()
+    taeda.jit.save(script, file)
+    assert taeda.jit.load(io.BytesIO(file.getvalue()))(3) == (11, 22)
+
+
+def failing(kind: str, items: List[int], table: Dict[str, int], text: str, n: int, x: Tensor):  # noqa: UP006
+    if kind == "remove":
+        items.remove(n)
+    elif kind == "pop":
+        items.pop(n)
+    elif kind == "set":
+        items[n] = 1
+    elif kind == "index":
+        n = items.index(n)
+    elif kind == "delete":
+        del table[text]
+    elif kind == "key":
+        n = table.pop(text)
+    elif kind == "divide":
+        n = n // 0
+    elif kind == "int":
+        n = int(text)
+    elif kind == "range":
+        for i in range(0, 5, len(table) - 1):
+            n += i
+    elif kind == "select":
+        x = x[n]
+    elif kind == "ignored":
+        raises(x)
+    return x
+
+
+@taeda.jit.ignore
+def raises(x: Tensor) -> Tensor:
+    raise ValueError("ignored")
+
+
+@pytest.mark.parametrize(
+    "kind", ["remove", "pop", "set", "index", "delete", "key", "divide", "int", "range", "select", "ignored"]
+)
+def test_what_fails_in_a_script_is_a_runtime_error(kind):
+    with pytest.raises(RuntimeError) as caught:
+        taeda.jit.script(failing)(kind, [1], {"a": 1}, "b", 9, taeda.ones(2))
+    assert not isinstance(caught.value, (LookupError, ValueError, ArithmeticError))
+
+
+def texts(x: float, words: List[str]):  # noqa: UP006
+    return str(x), f"{x} {words}", str([x, x / 3]), str((words[0], 1)), str({"a": x})
+
+
+def test_text_of_values_is_that_of_scripts():
+    assert taeda.jit.script(texts)(2.0, ["q"]) == (
+        "2.", "2. [q]", "[2., 0.66666666666666663]", "(q, 1)", "{a: 2.}",
+    )  # fmt: skip
+    assert taeda.jit.script(texts)(-0.0, ["q"])[0] == "0."
+    assert taeda.jit.script(texts)(2.0**63, ["q"])[0] == "9.2233720368547758e+18"
