@@ -1,6 +1,7 @@
 """Calls of PyTorch's native ops mean the same in a ``.pt2`` file that PyTorch wrote, and as ``taeda.ops.aten``: values,
 gradients, and what is a view."""
 
+import functools
 import io
 import pathlib
 import runpy
@@ -15,6 +16,7 @@ from taeda.aten.signatures import signature, signatures  # noqa: E402
 from taeda.aten.spellings import function_of, same_name  # noqa: E402
 from taeda.ops.registry import is_in_place  # noqa: E402
 from taeda.utils import _pytree as pytree  # noqa: E402
+from tests.agree import close  # noqa: E402
 
 from .opdb.translate import translate  # noqa: E402
 
@@ -69,10 +71,7 @@ def gradient(framework, function, x):
     return [*results, *grads]
 
 
-def same(got, want):
-    assert len(got) == len(want)
-    for a, b in zip(got, want, strict=True):
-        torch.testing.assert_close(torch.from_dlpack(a.detach().contiguous()), b.detach(), rtol=1e-4, atol=1e-5)
+same = functools.partial(close, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])

@@ -1,6 +1,7 @@
 """taeda.distributions against torch.distributions: samples of equal seeds, densities, moments, gradients, errors."""
 
 import copy
+import functools
 import importlib
 import itertools
 import pickle
@@ -13,6 +14,7 @@ import taeda
 import taeda.distributions
 
 torch = pytest.importorskip("torch")
+from tests.agree import close  # noqa: E402
 
 BOTH = [taeda, torch]
 D = {taeda: taeda.distributions, torch: torch.distributions}
@@ -116,13 +118,6 @@ def build(f, name, i, grad=False):
         return getattr(D[f], name)(*args, **kwargs), leaves
 
 
-def same(got, want, **tolerance):
-    tolerance = {"rtol": 2e-5, "atol": 1e-6, **tolerance}
-    assert tuple(got.shape) == tuple(want.shape)
-    assert str(got.dtype).split(".")[1] == str(want.dtype).split(".")[1]
-    torch.testing.assert_close(torch.from_dlpack(got.detach().clone()), want.detach(), equal_nan=True, **tolerance)
-
-
 def attempt(fn, *args):
     try:
         with warnings.catch_warnings():
@@ -130,6 +125,9 @@ def attempt(fn, *args):
             return fn(*args), None
     except Exception as error:
         return None, error
+
+
+same = functools.partial(close, rtol=2e-5, atol=1e-6)
 
 
 def agree(fn, ours, theirs, **tolerance):

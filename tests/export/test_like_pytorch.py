@@ -14,6 +14,8 @@ import taeda.export
 from taeda.utils import _pytree as pytree
 
 torch = pytest.importorskip("torch")
+from tests.agree import close  # noqa: E402
+
 from .models import MODELS, OurPair, TheirPair  # noqa: E402
 
 EXACT = {"rtol": 1e-5, "atol": 1e-5}
@@ -30,6 +32,11 @@ def as_taeda(tree):
     return type(tree)(map(as_taeda, tree)) if isinstance(tree, (tuple, list)) else tree
 
 
+def compare(got, wanted):
+    """The leaves agree, in whichever package."""
+    close(pytree.tree_leaves(as_taeda(got)), pytree.tree_leaves(as_taeda(wanted)))
+
+
 def both(name):
     """The model in both packages with the same state and arguments."""
     theirs, args, kwargs, sizes = MODELS[name](torch)
@@ -37,18 +44,6 @@ def both(name):
     state = {k: as_taeda(v) for k, v in theirs.state_dict().items()}
     ours.load_state_dict(state)
     return (theirs, args, kwargs, sizes), (ours, as_taeda(args), as_taeda(kwargs), our_sizes)
-
-
-def compare(got, wanted):
-    got = pytree.tree_leaves(got)
-    wanted = pytree.tree_leaves(as_taeda(wanted))
-    assert len(got) == len(wanted)
-    for x, y in zip(got, wanted, strict=True):
-        if isinstance(y, taeda.Tensor):
-            assert x.dtype == y.dtype and x.shape == y.shape
-            np.testing.assert_allclose(x.detach().numpy(), y.detach().numpy(), **EXACT)
-        else:
-            assert x == y
 
 
 def exported(name):

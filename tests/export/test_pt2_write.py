@@ -43,16 +43,6 @@ def as_torch(tree):
     )
 
 
-def same(got, want):
-    got, want = torch.utils._pytree.tree_leaves(got), taeda.utils._pytree.tree_leaves(want)
-    assert len(got) == len(want)
-    for a, b in zip(got, want, strict=True):
-        if isinstance(b, taeda.Tensor):
-            compare(b, a)
-        else:
-            assert a == b
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name):
     _, args, kwargs, program = ours(name)
@@ -60,14 +50,14 @@ def test_models(name):
         pair(torch)
     theirs = loaded(program).module()
     given = as_torch(args), as_torch(kwargs)
-    same(theirs(*given[0], **given[1]), program.module()(*copy.deepcopy(args), **kwargs))
+    compare(theirs(*given[0], **given[1]), program.module()(*copy.deepcopy(args), **kwargs))
 
 
 def test_buffers_are_written_to():
     _, args, kwargs, program = ours("buffers")
     theirs, module = loaded(program).module(), program.module()
     for _ in range(3):
-        same(theirs(*as_torch(args), **as_torch(kwargs)), module(*copy.deepcopy(args), **kwargs))
+        compare(theirs(*as_torch(args), **as_torch(kwargs)), module(*copy.deepcopy(args), **kwargs))
     for name in program.graph_signature.buffers:
         compare(module.get_buffer(name), theirs.get_buffer(name))
 
@@ -79,7 +69,7 @@ def test_other_sizes(name):
     for size in SIZED[name]:
         x = torch.from_numpy(args[0].numpy())
         new = torch.randint(0, 7, (size, *x.shape[1:])) if x.dtype == torch.int64 else torch.randn(size, *x.shape[1:])
-        same(theirs(new, *as_torch(args[1:]), **as_torch(kwargs)), module(as_taeda(new), *args[1:], **kwargs))
+        compare(theirs(new, *as_torch(args[1:]), **as_torch(kwargs)), module(as_taeda(new), *args[1:], **kwargs))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -91,7 +81,7 @@ def test_unknown_numbers(name):
         return
     theirs = loaded(program).module()
     for args in others(name):
-        same(theirs(*args), program.module()(*as_taeda(args)))
+        compare(theirs(*args), program.module()(*as_taeda(args)))
 
 
 def test_they_are_trained_there():
@@ -129,7 +119,7 @@ def test_control_flow():
     program = taeda.export.export(Calls(taeda, steps), as_taeda(inputs()))
     theirs = loaded(program).module()
     for args in (inputs(), inputs(4, 3)):
-        same(theirs(*args), program.module()(*as_taeda(args)))
+        compare(theirs(*args), program.module()(*as_taeda(args)))
 
 
 def test_what_has_no_form_is_refused():
@@ -172,7 +162,7 @@ def test_steps_of_several_results(function):
     program = taeda.export.export(Calls(taeda, function), as_taeda(inputs()))
     theirs = loaded(program).module()
     for args in ((torch.randn(4, 3, requires_grad=True), torch.tensor(1)), inputs(2, 1)):
-        same(theirs(*args), program.module()(*as_taeda(args)))
+        compare(theirs(*args), program.module()(*as_taeda(args)))
 
 
 class Recurrent(taeda.nn.Module):
@@ -194,7 +184,7 @@ def test_recurrent_layers_and_their_gradients(kind, bias, bidirectional):
     for size in (2, 4):
         x = torch.randn(size, 5, 3)
         got, want = theirs(x), module(as_taeda(x))
-        same(got, want)
+        compare(got, want)
         got[0].square().sum().backward()
         want[0].square().sum().backward()
     ours, grads = dict(module.named_parameters()), {k: p.grad for k, p in theirs.named_parameters()}

@@ -170,16 +170,6 @@ def others(name):
     return [inputs(n, seed) for seed, n in enumerate(fixed.get(name, [1, 2, 3]))]
 
 
-def same(got, want):
-    leaves, expected = taeda.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(want)
-    assert len(leaves) == len(expected)
-    for a, b in zip(leaves, expected, strict=True):
-        if isinstance(b, torch.Tensor):
-            compare(a, b)
-        else:
-            assert (type(a), a) == (type(b), b)
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name):
     function = PROGRAMS[name]
@@ -195,7 +185,7 @@ def test_program(name):
     for args in others(name):
         want = eager(*args)
         for each in (program, loaded, fewer, loaded.run_decompositions()):
-            same(each.module()(*as_taeda(args)), want)
+            compare(each.module()(*as_taeda(args)), want)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -268,4 +258,4 @@ def test_dynamic_sizes_as_well():
     for size in (3, 9):
         args = torch.randn(size, 3), torch.tensor(1)
         for each in (program, program.run_decompositions()):
-            same(each.module()(*as_taeda(args)), Calls(torch, function)(*args))
+            compare(each.module()(*as_taeda(args)), Calls(torch, function)(*args))
