@@ -160,7 +160,19 @@ class CustomOpDef(CustomOp):
         leaves = _leaves((*args, *kwargs.values()))
         if self._fake is not None and any(isinstance(x, Tensor) and x.is_meta for x in leaves):
             return self._sizes(*args, **kwargs)
+        if self.closed and self._fake is None and any(isinstance(x, Tensor) and x.is_meta for x in leaves):
+            return self._compute_on_meta(args, kwargs)
         return self._compute(self, *args, **kwargs)
+
+    def _compute_on_meta(self, args: tuple, kwargs: dict) -> Any:
+        """The implementation where there are no values: what is written in ops gives sizes, other code cannot."""
+        try:
+            return self._compute(self, *args, **kwargs)
+        except (TypeError, NotImplementedError) as error:
+            raise RuntimeError(
+                f"There was no fake impl registered for {self!r}, and its implementation does not run on device meta, "
+                f"which has no values: {error}. Say which sizes the result has with register_fake"
+            ) from error
 
     def apply(self, *args: Any, **kwargs: Any) -> Any:
         """A call; as of a Function: vmap runs both by their ``vmap``."""
@@ -179,6 +191,18 @@ class CustomOpDef(CustomOp):
             elif i >= len(args):
                 places.append(kwargs.get(a.name, a.default))
         return tuple(places), named
+
+    def _without_defaults(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments of a call without those that have their defaults: at the end, and by name."""
+        places, named = self._complete(args, kwargs)
+        if self._read is None:
+            return places, named
+        by_place = [a for a in self._read.arguments if not a.keyword_only]
+        count = len(places)
+        while count and _is_default(places[count - 1], by_place[count - 1].default):
+            count -= 1
+        defaults = {a.name: a.default for a in self._read.arguments if a.keyword_only}
+        return places[:count], {k: x for k, x in named.items() if not _is_default(x, defaults[k])}
 
     def _by_name(self, args: tuple, kwargs: dict) -> dict[str, Any]:
         """The arguments of a call by name, with defaults."""
@@ -395,7 +419,8 @@ class CustomOpDef(CustomOp):
     def register_vmap(self, func: Callable | None = None) -> Any:
         """What vmap runs on the whole batch: ``func(info, in_dims, *args)`` gives the result and its ``out_dims``.
 
-        Without it vmap runs the op example by example. Also a decorator.
+        Arguments at the end that have their defaults are left out of ``args`` and ``in_dims``, as in PyTorch. Without a
+        rule vmap runs the op example by example. Also a decorator.
         """
 
         def decorate(function: Callable) -> Callable:
@@ -403,6 +428,10 @@ class CustomOpDef(CustomOp):
             return function
 
         return decorate if func is None else decorate(func)
+
+
+def _is_default(x: Any, default: Any) -> bool:
+    return x is default or (type(x) is type(default) and not isinstance(x, Tensor) and x == default)
 
 
 class _Namespace:

@@ -336,7 +336,7 @@ class VmapMode:
                 f"vmap: {op._qualname}() writes to its arguments and has no rule for a batch; give it one with "
                 f"register_vmap"
             )
-        return self.apply_function(op, *op._complete(args, kwargs))
+        return self.apply_function(op, *op._without_defaults(args, kwargs))
 
     def loop(self, function: Callable, args: tuple) -> Any:
         """``function`` on each example, and the results stacked."""

@@ -42,6 +42,50 @@ def test_vmap_runs_the_registered_rule_on_the_whole_batch():
     assert taeda.vmap(plus)(x, x).tolist() == [[10, 10]] * 3
 
 
+@pytest.mark.parametrize("package", ["taeda", "torch"])
+def test_a_rule_is_not_given_defaults_at_the_end(package):
+    """Both packages leave out what the dispatcher of PyTorch leaves out."""
+    lib = taeda if package == "taeda" else pytest.importorskip("torch")
+    seen = []
+
+    @lib.library.custom_op(
+        "kinds::defaults", mutates_args=(),
+        schema="(Tensor x, float k, int n=2, bool flag=False, *, str mode='a') -> Tensor",
+    )  # fmt: skip
+    def op(x, k, n=2, flag=False, *, mode="a"):
+        return x * k * n
+
+    @op.register_vmap
+    def _(info, in_dims, *args, **kwargs):
+        seen.append((len(args), tuple(d is None for d in in_dims), kwargs))
+        return args[0] * args[1] * (args[2] if len(args) > 2 else 2), in_dims[0]
+
+    x = lib.ones(3, 2)
+    for call in (
+        lambda x: op(x, 3.0), lambda x: op(x, 3.0, 2), lambda x: op(x, k=3.0, n=4), lambda x: op(x, 3.0, 2, True),
+        lambda x: op(x, 3.0, mode="b"), lambda x: op(x, 3.0, 2, False, mode="a"),
+    ):  # fmt: skip
+        lib.vmap(call)(x)
+    assert seen == [
+        (2, (False, True), {}), (2, (False, True), {}), (3, (False, True, True), {}), (4, (False, True, True, True), {}),
+        (2, (False, True), {"mode": "b"}), (2, (False, True), {}),
+    ]  # fmt: skip
+
+
+def test_an_op_without_a_fake_says_so_on_meta():
+    op = taeda.library.custom_op("kinds::by_numpy", doubled_by_numpy, mutates_args=())
+    with pytest.raises(
+        RuntimeError, match=r"no fake impl registered for <CustomOpDef\(kinds::by_numpy\)>.*register_fake"
+    ):
+        op(taeda.ones(2, device="meta"))
+
+    @taeda.library.custom_op("kinds::by_ops", mutates_args=())
+    def by_ops(x: taeda.Tensor) -> taeda.Tensor:
+        return x.sin()
+
+    assert by_ops(taeda.ones(2, device="meta")).is_meta
+
+
 def test_an_op_that_writes_needs_a_rule():
     @taeda.library.custom_op("kinds::add_one_", mutates_args={"x"})
     def add_one_(x: taeda.Tensor) -> None:
