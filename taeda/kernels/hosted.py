@@ -221,7 +221,7 @@ LARGEST, ROOT = 2, 1  # how `join_norms` joins; other numbers: the sum
 
 
 def join_norms(f: Function) -> None:
-    """The norm of all, from the norms of the chunks, added in order; for the order of infinity the largest, or a NaN."""
+    """The norm of all, from the chunks' norms, added in order; for the order of infinity the largest, or a NaN."""
     largest = f.size(1) == LARGEST
     with f.loop(0, f.size(0), carry=[f.const(F64, 0)]) as L:
         x, total = f.load(f.offset(f.data(1), L.index * 8), F64), L.carry[0]
