@@ -11,13 +11,14 @@ _chosen = {"overwrite": False, "swap": False}
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
-    """Whether conversions of modules (``to``, ``float``, ...) put new parameters in place of the module's, which keep
-    their values. Else the parameters stay the same objects."""
+    """Set whether conversions of modules (``to``, ``float``, ...) replace the module's parameters by new ones with
+    their values. Otherwise the parameters stay the same objects.
+    """
     _chosen["overwrite"] = value
 
 
 def get_overwrite_module_params_on_conversion() -> bool:
-    """What :func:`set_overwrite_module_params_on_conversion` was given; False at first."""
+    """The argument of :func:`set_overwrite_module_params_on_conversion`; False at first."""
     return _chosen["overwrite"]
 
 
@@ -32,5 +33,5 @@ def set_swap_module_params_on_conversion(value: bool) -> None:
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """What :func:`set_swap_module_params_on_conversion` was given; False at first."""
+    """The argument of :func:`set_swap_module_params_on_conversion`; False at first."""
     return _chosen["swap"]

@@ -43,7 +43,7 @@ def _same(found: taeda.Tensor, expected: np.ndarray, tolerance: float) -> None:
 
 
 def _builds_kernels() -> None:
-    """A process with an empty cache builds what it needs."""
+    """A process with an empty cache builds the kernels that it needs."""
     code = "import taeda; x = taeda.arange(8.0); assert ((x * 2 + 1).sum() == 64).item(), (x * 2 + 1).sum()"
     root = Path(__file__).resolve().parents[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +96,7 @@ def _linalg() -> None:
 
 
 def _gradients() -> None:
-    """Of a small network, beside finite differences."""
+    """Compare the gradients of a small network with finite differences."""
     with taeda.random.fork_rng():
         taeda.manual_seed(0)
         x = taeda.randn(3, 5, dtype=taeda.float64, requires_grad=True)
@@ -169,7 +169,7 @@ def _worker_processes() -> None:
         raise AssertionError("a worker process gave other samples than the data set has")
 
 
-#: What is tested, by name.
+#: The tests, by name.
 CHECKS: dict[str, Callable[[], None]] = {
     "kernels are built": _builds_kernels,
     "pointwise ops": _pointwise,

@@ -44,7 +44,7 @@ _IGNORED = {"restrict", "__restrict", "__restrict__", "register", "extern", "inl
 
 
 class Parameter(NamedTuple):
-    """A parameter in C: ``dims`` is None of a number, and ``()`` of a plain pointer; else names or numbers of sizes."""
+    """A parameter in C: ``dims`` is None for a number, ``()`` for a plain pointer; else names or numbers of sizes."""
 
     name: str
     dtype: str
@@ -123,14 +123,14 @@ def _parameter(function: str, text: str) -> Parameter:
 
 
 class Bound(NamedTuple):
-    """A function in C as an op: what computes it, its schema in PyTorch's words, and what it writes to."""
+    """A function in C as an op: the function that computes it, its schema in PyTorch's form, and written arguments."""
 
     function: CFunction
     schema: str
     takes: tuple[str, ...]
 
 
-#: What whole numbers of a kind hold; of 64 bits without a sign it is checked apart.
+#: Ranges of whole numbers by kind; unsigned numbers of 64 bits are checked separately.
 _RANGE = {f"i{n}": (-(2 ** (n - 1)), 2 ** (n - 1) - 1) for n in (8, 16, 32, 64)} | {
     f"u{n}": (0, 2**n - 1) for n in (8, 16, 32)
 }
@@ -229,7 +229,7 @@ def as_op(
 
 
 def load(library: Any) -> Any:
-    """A shared library: the open one that it is, or the file that it names; None: this program itself.
+    """A shared library: an open one, or the file that is named; None means this program itself.
 
     Raises:
         OSError: it cannot be loaded.
@@ -309,7 +309,7 @@ def build(
         files = [str(Path(folder) / file) for file in sources]
         for file, text in zip(files, sources.values(), strict=True):
             Path(file).write_text(text)
-        whole = [run(*command, "-E", "-P", file) for file in files]  # with what they include
+        whole = [run(*command, "-E", "-P", file) for file in files]  # with the files that they include
         key = repr((host().key, version, command, whole, list(linking)))
         digest = hashlib.sha256(key.encode()).hexdigest()[:32]
         path = cache_dir() / "c" / digest[:2] / f"{digest}.so"
@@ -320,7 +320,7 @@ def build(
         made = Path(folder) / "made.so"
         run(*command, "-o", str(made), *files, *linking)
         code = made.read_bytes()
-    # loaders take no notice of what stands after the end: the checksum
+    # loaders ignore the checksum behind the end
     write_to_cache(path, code + zlib.crc32(code).to_bytes(4, "little"))
     if not _is_whole(path):  # the cache cannot be written
         path = Path(tempfile.mkdtemp(prefix="taeda-")) / f"{digest}.so"

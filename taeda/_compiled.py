@@ -13,7 +13,7 @@ class OptimizedModule(nn.Module):
 
     Args:
         mod: the Module.
-        make: gives for a Module what a call of it is; copies call it for theirs.
+        make: returns a Module's compiled call; copies call it for their own.
     """
 
     def __init__(self, mod: nn.Module, make: Callable[[nn.Module], Callable]) -> None:

@@ -19,7 +19,7 @@ from ._typed import Tensor
 _UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal
 round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc""".split()
 _BINARY = "add clamp_max clamp_min div maximum minimum mul pow sub".split()
-_OP = {"clamp_max": "minimum", "clamp_min": "maximum"}  # of tensors; numbers go to the op of that name
+_OP = {"clamp_max": "minimum", "clamp_min": "maximum"}  # for tensors; numbers go to the op of that name
 _NAMES_OF_NUMBERS = {"maximum": "clamp_min", "minimum": "clamp_max"}
 
 
@@ -113,7 +113,7 @@ for _name in ("addcdiv", "addcmul"):
 
 
 def lerp_all(tensors: Sequence[Tensor], ends: Sequence[Tensor], weight: float) -> bool:
-    """``lerp_`` of all at once, where one kernel can go over both lists; whether it did. Nothing is recorded."""
+    """``lerp_`` of all at once, if one kernel can go over both lists. Returns whether it did. Nothing is recorded."""
     fit = (
         len(tensors) == len(ends)
         and alike([*tensors, *ends])

@@ -47,7 +47,7 @@ class _Built(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What a call with operands of one form, sizes and strides launches."""
+    """The launch of a call with operands of one form, sizes and strides."""
 
     address: int
     results: list[tuple[Callable, tuple[int, ...], Any]]
@@ -260,7 +260,7 @@ class GridOp(CustomOpDef):
         return devices.on_host(self._run_with, devices.number_of(tensors[0].device), list(inputs), settings)
 
     def _plan(self, inputs: Sequence, tensors: Sequence[Tensor], numbers: Sequence, settings: dict[str, Any]) -> _Plan:
-        """What a call launches.
+        """The launch of a call.
 
         Raises:
             NotImplementedError: there is no such kernel.
@@ -379,7 +379,7 @@ class GridOp(CustomOpDef):
         return found
 
     def _digest(self, key: tuple, inputs: Sequence, settings: dict[str, Any]) -> str:
-        """The name of what is measured: the machine, the operands, and the kernels of all choices."""
+        """The name of a measurement: the machine, the operands, and the kernels of all choices."""
         tensors = [x for x in inputs if isinstance(x, Tensor)]
         texts = []
         for choice in self._choices:
@@ -450,7 +450,7 @@ def _zeros(shape: Sequence[int], dtype: Any, device: str = "cpu") -> Tensor:
 
 
 def _grid_sizes(grid: Sequence[tuple[Node, int]]) -> Callable:
-    """The sizes of a grid from those of tensors, and numbers."""
+    """The sizes of a grid, from those of tensors and from numbers."""
 
     def value(n: Node, shapes: Sequence, numbers: Sequence) -> int:
         if n.kind == "const":
@@ -475,7 +475,7 @@ _ON_HOST: dict[str, Callable] = {
     "mod": lambda a, b: a % b, "maximum": max, "minimum": min, "cast": int, "neg": lambda a: -a,
 }  # fmt: skip
 
-#: What an operand without elements is given as: masked loads read nothing of it.
+#: The memory of an operand without elements: masked loads read nothing of it.
 _SPARE = _core.empty((64,), _core.uint8)
 
 
@@ -518,7 +518,7 @@ def grid(function: Callable | None = None, /, *, out: Any, name: str | None = No
     """
 
     def decorate(fn: Callable) -> GridOp:
-        fn.__module__ = fn.__module__ or "__main__"  # of code that is run by itself
+        fn.__module__ = fn.__module__ or "__main__"  # code that is run by itself
         rules = out if isinstance(out, dict) else {"out": out}
         if not rules or not all(map(callable, rules.values())):
             raise TypeError(f"kernel.grid: expected out= to be a function, or a dict of functions, got {out!r}")

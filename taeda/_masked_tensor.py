@@ -1,4 +1,4 @@
-"""A tensor with a mask: elements that are left out take no part in what is computed, nor in gradients."""
+"""A tensor with a mask: masked elements take no part in computations, nor in gradients."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _check(data: Any, mask: Any) -> None:
 
 
 def _alike(data: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Data and mask with the same places, if they are sparse: those of the mask."""
+    """Data and mask with the mask's places, if they are sparse."""
     if data.layout is sparse_coo:
         data, mask = data.coalesce(), mask.coalesce()
     if data.layout is not strided and data._nnz() != mask._nnz():
@@ -59,7 +59,7 @@ def _alike(data: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _values(x: Any) -> Any:
-    """The elements that a sparse tensor holds; a dense one, and what is no tensor, as it is."""
+    """The elements that a sparse tensor holds; dense tensors and other objects stay as they are."""
     return x.values() if isinstance(x, Tensor) and x.layout is not strided else x
 
 
@@ -75,7 +75,7 @@ def _dense(x: Tensor) -> Tensor:
 
 
 def _parts(x: Any) -> tuple[Any, Any]:
-    """The data and the mask; of what has none, ``x`` itself and None."""
+    """The data and the mask; for a value without a mask, ``x`` itself and None."""
     return (x._masked_data, x._masked_mask) if is_masked_tensor(x) else (x, None)
 
 
@@ -134,7 +134,7 @@ class MaskedTensor(Tensor):
 
     @property
     def layout(self) -> Any:
-        """That of data and mask: ``strided``, ``sparse_coo`` or ``sparse_csr``."""
+        """The layout of data and mask: ``strided``, ``sparse_coo`` or ``sparse_csr``."""
         return self._masked_data.layout
 
     @property
@@ -251,7 +251,7 @@ class _GetData(Function):
 
 
 class _Reduce(Function):
-    """A reduction; its derivative is that of the function of ``taeda.masked``."""
+    """A reduction; its derivative is the derivative of the function of ``taeda.masked``."""
 
     @staticmethod
     def forward(ctx: Any, x: MaskedTensor, name: str, args: tuple, kwargs: dict) -> MaskedTensor:
@@ -271,7 +271,7 @@ class _Reduce(Function):
 
 
 class _Where(Function):
-    """A choice. What has no mask counts everywhere; in its derivative, what was not chosen is left out."""
+    """A choice. Values without a mask count everywhere. The derivative leaves out the elements that were not chosen."""
 
     @staticmethod
     def forward(ctx: Any, condition: Tensor, input: Any, other: Any) -> MaskedTensor:

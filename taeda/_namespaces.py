@@ -145,7 +145,7 @@ def parts(package: str, names: dict[str, str]) -> Callable[[str], Any]:
 
 
 def complete() -> dict[str, Any]:
-    """The package's names with all of :data:`NAMES` imported: for who looks for functions."""
+    """The package's names with all of :data:`NAMES` imported, for code that looks for functions."""
     package = sys.modules["taeda"]
     for name in NAMES:
         getattr(package, name)

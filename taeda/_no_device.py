@@ -7,7 +7,7 @@ from typing import Any
 
 from ._refuse import refused_class
 
-#: What the namespace of any such device answers.
+#: The functions of the namespace of any such device, and their results.
 ANSWERS = """
     is_available() = False: Whether tensors can be put on one: False.
     is_bf16_supported(including_emulation=True) = False: Whether one computes in bfloat16: False.

@@ -28,7 +28,7 @@ OF_ARRAYS: set = set()
 
 
 def _found(path: str) -> Any:
-    """A function of NumPy by its path; None where this NumPy has none."""
+    """A function of NumPy by its path; None if this NumPy has none."""
     at: Any = np
     for name in path.split("."):
         at = getattr(at, name, None)
@@ -162,7 +162,7 @@ _CONSTANT_UFUNCS = {
         "logical_not logical_xor heaviside"
     ).split()
 }
-#: Those that take tensors alone.
+#: Functions that take tensors alone.
 _NUMBERS = {
     _found(name) for name in "arctan2 copysign fmax fmin fmod hypot logaddexp logaddexp2 maximum minimum".split()
 }
@@ -678,7 +678,7 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
 def _einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Tensor:
     if isinstance(subscripts, str):
         return taeda.einsum(subscripts, *_tensors(operands))
-    given = [subscripts, *operands]  # an operand, its subscripts, and so on; and those of the result
+    given = [subscripts, *operands]  # an operand, its subscripts, and so on; then the result's
     count = len(given) // 2
     pairs = zip(_tensors(given[: 2 * count : 2]), given[1 : 2 * count : 2], strict=True)
     return taeda.einsum(*(x for pair in pairs for x in pair), *given[2 * count :])

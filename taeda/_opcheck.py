@@ -29,7 +29,7 @@ def _tensors(x: Any) -> list[Tensor]:
 
 
 def _schema(op: Any, args: tuple, kwargs: dict, close: dict) -> None:
-    """What is written to is what ``mutates_args`` says, and results are new tensors."""
+    """Check that the op writes only to the arguments in ``mutates_args``, and that results are new tensors."""
     versions = [(t, t._version, t.detach().clone()) for t in _tensors((args, kwargs))]
     result = op(*args, **kwargs)
     given = op._by_name(args, kwargs)
@@ -72,7 +72,7 @@ def _fake(op: Any, args: tuple, kwargs: dict, close: dict) -> None:
 
 
 def _compiled(op: Any, args: tuple, kwargs: dict, close: dict) -> None:
-    """As a step of a program that is captured, results and gradients are those of the op."""
+    """Check that the op gives the same results and gradients as a step of a captured program."""
     found = []
     for run in (op, Captured(op, lambda module, inputs: module.forward, True, None, {})):
         inputs = _copies((args, kwargs))
@@ -98,7 +98,7 @@ def opcheck(
     op: Any, args: tuple, kwargs: dict | None = None, *, test_utils: str | Sequence[str] = tuple(_TESTS),
     raise_exception: bool = True, atol: float | None = None, rtol: float | None = None,
 ) -> dict[str, str]:  # fmt: skip
-    """Try an op on arguments, and compare what it does with what it was registered to do.
+    """Try an op on arguments, and compare its behaviour with its registration.
 
     Args:
         op: what :func:`~taeda.library.custom_op` gave, or ``ops.library.name`` of it.

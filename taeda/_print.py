@@ -193,7 +193,7 @@ def _layout(nested: Any, dims: int, column: _Column | _ComplexColumn, indent: in
 
 
 def _body(t: Any, indent: int) -> str:
-    """The values of ``t`` between the brackets; ``indent`` is the width of what precedes them."""
+    """The values of ``t`` between the brackets; ``indent`` is the width of the text before them."""
     plain = t.detach()
     if t.dtype is float4_e2m1fn_x2:  # no number is one element: its bytes
         plain = plain.view(uint8).float()

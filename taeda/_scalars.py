@@ -43,7 +43,7 @@ def sym_int(a: Any) -> Any:
 
 
 def sym_not(a: Any) -> Any:
-    """Not ``a``.
+    """The negation of ``a``.
 
     Args:
         a: a bool.

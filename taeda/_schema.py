@@ -1,4 +1,4 @@
-"""Signatures of ops of one's own in PyTorch's words: ``mylib::scale(Tensor x, float s, SymInt n=2) -> Tensor``."""
+"""Signatures of custom ops in PyTorch's form: ``mylib::scale(Tensor x, float s, SymInt n=2) -> Tensor``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RETURNED = ("Tensor", "Tensor[]", "SymInt", "float", "bool", "Scalar")
 
 
 def _kind(hint: Any, listed: bool = True) -> str | None:
-    """The word for a type; None where PyTorch has none."""
+    """The word for a type; None if PyTorch has none."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         left = tuple(arg for arg in args if arg is not type(None))
@@ -125,7 +125,7 @@ class Argument(NamedTuple):
 
     @property
     def spelled(self) -> str:
-        """Its type as errors have it: ``Optional[List[int]]``."""
+        """The type in the form that errors use: ``Optional[List[int]]``."""
         name = "number" if self.kind == "Scalar" else self.kind
         name = f"Optional[{name}]" if self.inner_optional else name
         name = f"List[{name}]" if self.listed else name
@@ -230,7 +230,7 @@ def read_schema(text: str) -> Schema:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between commas that are in no brackets or quotes."""
+    """The texts between commas that are in no brackets or quotes."""
     parts, depth, start, quote = [], 0, 0, ""
     for at, c in enumerate(text):
         if quote or c in "\"'":
@@ -346,7 +346,7 @@ def _checked_argument(qualname: str, a: Argument, x: Any, declared: Callable[[],
 
 
 def takes(schema: Schema) -> tuple[str, ...]:
-    """What the arguments that go by position take, in the words of ``_core.custom.TAKES``."""
+    """The kinds of the positional arguments, in the words of ``_core.custom.TAKES``."""
     plain = {"Tensor", "int", "float", "bool", "str"}
     return tuple(
         ("Tensor[]" if a.kind == "Tensor" and not a.inner_optional else "?") if a.listed

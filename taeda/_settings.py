@@ -229,7 +229,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """What :func:`set_deterministic_debug_mode` set.
+    """The mode that :func:`set_deterministic_debug_mode` set.
 
     Returns:
         0, 1 or 2.
@@ -244,7 +244,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 class _State:
-    """Settings that are kept for whoever asks."""
+    """Settings that are stored and returned, without another effect."""
 
     matmul_precision = "highest"
     interop_threads: int | None = None
@@ -277,7 +277,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What :func:`set_float32_matmul_precision` set.
+    """The precision that :func:`set_float32_matmul_precision` set.
 
     Returns:
         A string.
@@ -341,8 +341,8 @@ def set_num_interop_threads(count: int) -> None:
 
 
 def set_warn_always(b: bool) -> None:
-    """Asks that a warning is given each time rather than once. taeda's go through Python's ``warnings``, whose filters
-    decide; the setting is kept for whoever asks.
+    """Ask that a warning is given each time rather than once. taeda's go through Python's ``warnings``, whose filters
+    decide; the setting is only stored.
 
     Args:
         b: on or off.
@@ -360,7 +360,7 @@ def set_warn_always(b: bool) -> None:
 
 
 def is_warn_always_enabled() -> bool:
-    """What :func:`set_warn_always` set.
+    """The setting of :func:`set_warn_always`.
 
     Returns:
         A bool.

@@ -1,8 +1,8 @@
-"""Functions over an index space for ``taeda.kernel.grid``: what they are written with, and their trace.
+"""Functions over an index space for ``taeda.kernel.grid``: their language, and their trace.
 
-The function runs once on symbols for each combination of dtypes, layouts and settings. What it does is noted as nodes
-of ``kernels/programs.py``. A ``for`` over :func:`range` runs its body once, and the local names that the body gives
-another value are what the loop carries: so a loop is written as Python has it.
+The function runs once on symbols for each combination of dtypes, layouts and settings. Its operations are recorded as
+nodes of ``kernels/programs.py``. A ``for`` over :func:`range` runs its body once. The loop carries the local names to
+which the body gives another value. So a loop is written as in Python.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .kernels.programs import Access, Block, Loop, Memory, Node
 _RANK = {"bool": 0, "int32": 1, "int64": 2, "float32": 3, "float64": 4}
 #: A tile is worked through by one thread: more than this is a mistake, not a choice.
 MOST_PLACES = 1 << 24
-#: What is computed with for elements of a dtype.
+#: The computing dtype for elements of a dtype.
 WORKING = {
     "float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32", "int16": "int32",
     **{name: name for name in _RANK},
@@ -28,7 +28,7 @@ _CONDITIONS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite",
 _OF_ANY = ("abs", "maximum", "minimum", "sign", "add", "sub", "mul", "floordiv", "mod", "neg", "where")
 _tracing = threading.local()
 
-#: What may stand in a function of :func:`taeda.kernel.grid`.
+#: What a function of :func:`taeda.kernel.grid` may contain.
 ALLOWED = (
     "In a function over an index space stand + - * / // % ** comparisons & | ~, x[i, j], out[i, j] = value, x.load, "
     "out.store, x.shape, and of taeda.kernel tiles, arange, whole, range, zeros, full, scalar, dot, sum, max, min, "
@@ -133,7 +133,7 @@ class Reference:
 
     def __init__(self, trace: Trace, number: int, name: str, dtype: str, unit: tuple[bool, ...], written: bool) -> None:
         self._trace, self._number, self._name, self._written, self._unit = trace, number, name, written, unit
-        self.dtype = WORKING[dtype]  # what is computed with for its elements
+        self.dtype = WORKING[dtype]  # the computing dtype for its elements
         self.shape = _Sizes(
             trace.make("size", (), (), "int64", (number, d)) for d in builtins.range(len(unit))
         )  # fmt: skip
@@ -245,7 +245,7 @@ class Trace:
         return self.make("cast", (x,), x.shape, dtype)
 
     def promoted(self, args: Sequence[Any], least: int = 0) -> list[Tile]:
-        """Operands in one dtype: that of the tiles, before that of single numbers; at least of a kind (2: floats)."""
+        """Operands in one dtype: the tiles' before that of single numbers; at least of a kind (2: floats)."""
         tiles = [x for x in args if isinstance(x, Tile)]
         wide = [x.dtype for x in tiles if x.shape] or [x.dtype for x in tiles]
         dtype = builtins.max(wide, key=_RANK.__getitem__)

@@ -22,7 +22,7 @@ _PASSED_ON = {
 
 
 def _namespace() -> Any:
-    """The module of the accelerator; None: there is none."""
+    """The module of the accelerator; None if there is none."""
     found = _devices.accelerator()
     return None if found is None else importlib.import_module(f"taeda.{_devices.ACCELERATOR}")
 
@@ -62,7 +62,7 @@ def device_count() -> int:
 
 
 def current_accelerator(check_available: bool = False) -> Any:
-    """That device, without an index; None: there is none."""
+    """The current accelerator, without an index; None if there is none."""
     return _core.device(_devices.ACCELERATOR) if is_available() else None
 
 
@@ -160,7 +160,7 @@ class Event:
 
 
 class Stream:
-    """A queue of work. That of the CPU is always empty.
+    """A queue of work. The CPU's is always empty.
 
     Args:
         device: the CPU.
@@ -218,5 +218,5 @@ class Stream:
 Event.__module__ = Stream.__module__ = "taeda"
 
 
-def __getattr__(name: str) -> Any:  # for type checkers, which do not see what is in the tables
+def __getattr__(name: str) -> Any:  # for type checkers, which do not see the tables
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -53,7 +53,7 @@ config = _Options()
 
 
 _default_backend: Any = "inductor"
-_made: weakref.WeakSet = weakref.WeakSet()  # what keeps graphs
+_made: weakref.WeakSet = weakref.WeakSet()  # the objects that keep graphs
 
 
 # ---- compile ---------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class _Choices:
     options: dict | None
 
     def runner(self, function: Callable, backend: Any) -> Callable:
-        """What runs ``function`` by ``backend``."""
+        """A function that runs ``function`` by ``backend``."""
         found = backends.lookup_backend(backend)
         if not isinstance(found, str):
             given = {"mode": self.mode if self.mode != "default" else None, "options": self.options}
@@ -151,7 +151,7 @@ class _Choices:
         return _checked(runner, self.captured(function, _as_it_is, {})) if self.fullgraph else runner
 
     def captured(self, function: Callable, backend: Callable, options: dict) -> Callable:
-        """What hands graphs to ``backend``."""
+        """A function that hands graphs to ``backend``."""
         from .graph.capture import Captured
 
         made = Captured(function, backend, self.fullgraph, self.dynamic, options)
@@ -180,7 +180,7 @@ def _compiled(model: Callable, chosen: _Choices) -> Callable:
         if backend not in runners:
             runners[backend] = compiled.runner = chosen.runner(model, backend)  # type: ignore[attr-defined]
         runner, chosen_in = runners[backend], stance
-        if hasattr(runner, "recompile"):  # it asks what to do with a new graph
+        if hasattr(runner, "recompile"):  # it decides about a new graph
             runner.recompile = {"fail_on_recompile": "fail", "eager_on_recompile": "eager"}.get(stance.name, "compile")
         return True
 
@@ -220,7 +220,7 @@ def get_default_backend() -> Any:
 
 
 def set_default_backend(backend: Any) -> None:
-    """Let :func:`compile` use ``backend`` where none is given; None: ``"inductor"``.
+    """Let :func:`compile` use ``backend`` if none is given; None means ``"inductor"``.
 
     Raises:
         TypeError: it is neither a name nor callable.
@@ -369,16 +369,16 @@ def is_exporting() -> bool:
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Nothing: results are never overwritten."""
+    """Does nothing: results are never overwritten."""
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
-    """Accepted: there are no guards. What was set before: False."""
+    """Accepted without effect: there are no guards. Returns the old setting, False."""
     return False
 
 
 def keep_portable_guards_unsafe(guard_entries: Any) -> list[bool]:
-    """Which guards to keep: there are none, and all may stay."""
+    """The guards to keep: there are none, and all may stay."""
     return [True for _ in guard_entries]
 
 
@@ -387,7 +387,7 @@ skip_guard_on_globals_unsafe = skip_all_guards_unsafe = keep_portable_guards_uns
 
 
 def keep_tensor_guards_unsafe(guard_entries: Any, keep_parameters: bool = False) -> list[bool]:
-    """Which guards to keep: there are none, and all may stay."""
+    """The guards to keep: there are none, and all may stay."""
     return [True for _ in guard_entries]
 
 
@@ -408,8 +408,8 @@ _stance = _Stance()
 
 
 class set_stance(contextlib.ContextDecorator):
-    """What compiled functions do from now on; within the block where it is a context manager, within the function where
-    it is a decorator.
+    """Set how compiled functions run from now on. As a context manager it applies to the block, as a decorator to the
+    function.
 
     Args:
         stance: ``"default"``; ``"force_eager"``: they run as they are; ``"eager_then_compile"``: their first calls do.
@@ -460,7 +460,9 @@ class set_stance(contextlib.ContextDecorator):
 
 @dataclass
 class CacheInfo:
-    """What :func:`save_cache_artifacts` kept, or :func:`load_cache_artifacts` put into the cache: names by kind."""
+    """The kernels that :func:`save_cache_artifacts` kept, or :func:`load_cache_artifacts` put into the cache: names by
+    kind.
+    """
 
     artifacts: dict[str, list[str]] = field(default_factory=dict)
 
@@ -477,10 +479,10 @@ def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> CacheInfo | None:
-    """Put kernels into the user's cache. They are machine code: take them only from whom you trust.
+    """Put kernels into the user's cache. They are machine code: take them only from sources that you trust.
 
     Returns:
-        None where the bytes are none of :func:`save_cache_artifacts`; the cache is as it was then.
+        None if the bytes do not come from :func:`save_cache_artifacts`; the cache is then unchanged.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(serialized_artifacts)) as file:

@@ -36,7 +36,7 @@ class Future(_Future):
         def call(_: Any) -> None:
             try:
                 after.set_result(callback(self))
-            except BaseException as error:  # whoever waits gets it
+            except BaseException as error:  # the waiting thread gets it
                 after.set_exception(error)
 
         self.add_done_callback(call)

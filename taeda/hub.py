@@ -134,7 +134,7 @@ def load_state_dict_from_url(
 
 
 class _Progress:
-    """What stands for ``tqdm`` where it is not installed: nothing is shown."""
+    """Replaces ``tqdm`` if it is not installed: it shows nothing."""
 
     def __init__(self, iterable: Any = (), *args: Any, **kwargs: Any) -> None:
         self.iterable = iterable
@@ -149,10 +149,10 @@ class _Progress:
         pass
 
     def update(self, n: int = 1) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def __getattr__(name: str) -> Any:

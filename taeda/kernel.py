@@ -1,4 +1,4 @@
-"""Kernels of one's own: a function over elements, over a row, or over an index space.
+"""Custom kernels: a function over elements, over a row, or over an index space.
 
 ``elementwise`` makes an op of a function of numbers. The function is run on symbols once, when it is declared. Its
 expression becomes vector code for this machine, and its derivative is found from the same expression, to any order.
@@ -35,7 +35,7 @@ class Known(NamedTuple):
 
 
 class Expression:
-    """A value in an expression: what is computed of which others. ``kind`` is the name of a function or an operator."""
+    """A value in an expression: its operation and operands. ``kind`` is the name of a function or an operator."""
 
     __slots__ = ("args", "kind")
     __array_ufunc__ = None
@@ -89,7 +89,7 @@ class Expression:
         )
 
 
-#: What is said in an expression that cannot be differentiated away: comparisons and logic.
+#: Operations in an expression that have no derivative: comparisons and logic.
 _TRUTHS = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "invert", "isnan", "isinf", "isfinite"}
 
 
@@ -209,7 +209,7 @@ _UNARY: dict[str, tuple] = {
     "tanh": _one(math.tanh, lambda x, y: 1 - y * y),
     "trunc": _one(lambda x: float(math.trunc(x)), None),
 }
-#: Of two numbers that are equal, each of the two derivatives of their maximum is a half, as everywhere in taeda.
+#: If two numbers are equal, each of the two derivatives of their maximum is a half, as everywhere in taeda.
 _OTHERS: dict[str, tuple] = {
     "atan2": (math.atan2, "", "", (lambda a, b, y: b / (a * a + b * b), lambda a, b, y: -a / (a * a + b * b))),
     "hypot": (math.hypot, "", "", (lambda a, b, y: a / y, lambda a, b, y: b / y)),
@@ -277,8 +277,7 @@ def __dir__() -> list[str]:
 
 
 def _in_order(*ends: Any, known: Any = ()) -> Iterator[Expression]:
-    """The expressions that ``ends`` are computed from, each after what it is computed from; not those behind what is
-    ``known``, by its id."""
+    """The expressions that ``ends`` depend on, each after its operands, without those behind ``known`` ids."""
     seen: set[int] = set(known)
     stack: list[tuple[Any, bool]] = [(x, False) for x in reversed(ends)]
     while stack:
@@ -424,7 +423,7 @@ def _is_number(x: Any) -> bool:
 
 
 class _Traced:
-    """A function of numbers, by what it gives on symbols."""
+    """A function of numbers, by its result on symbols."""
 
     def __init__(self, function: Callable, label: str) -> None:
         self.function, self.label = function, label
@@ -454,7 +453,7 @@ class _Traced:
         return self.made[fixed]
 
     def run(self, given: Sequence) -> Any:
-        """What the function gives; its errors with the line that they are about."""
+        """The function's result; its errors name the line that they are about."""
         try:
             result = self.function(*given)
         except Exception as error:
@@ -539,7 +538,7 @@ def _declare(traced: _Traced, name: str, promote: str, like: Callable, doc: str 
 
 
 def _derived(op: Any, traced: _Traced, promote: str, like: Callable) -> None:
-    """Give ``op`` derivatives by its operands, each an op that is made when it is first asked for."""
+    """Give ``op`` derivatives by its operands, each an op that is made at its first use."""
 
     def of(i: int) -> Callable:
         @functools.cache
@@ -611,7 +610,7 @@ def elementwise(
     def decorate(fn: Callable) -> Any:
         if promote not in ("float", "type"):
             raise ValueError(f"kernel.elementwise: expected promote 'float' or 'type', got {promote!r}")
-        fn.__module__ = fn.__module__ or "__main__"  # of code that is run by itself
+        fn.__module__ = fn.__module__ or "__main__"  # code that is run by itself
         label = _label_of(fn, name)
         traced = _Traced(fn, label)
         _, made = traced.on_symbols([*(0.0,) * traced.operands, *traced.defaults])  # errors are the declaration's
@@ -661,8 +660,7 @@ sum, mean, max, min, prod = map(_fold, ("sum", "mean", "max", "min", "prod"))
 
 
 def var(x: Any) -> Any:
-    """The variance over the row, of which the mean is taken with the number of elements, in an expression of
-    :func:`row`."""
+    """The variance over the row, with division by the number of elements, in an expression of :func:`row`."""
     apart = x - mean(x)
     return mean(apart * apart)
 
@@ -706,7 +704,7 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
     """
 
     def decorate(fn: Callable) -> Any:
-        fn.__module__ = fn.__module__ or "__main__"  # of code that is run by itself
+        fn.__module__ = fn.__module__ or "__main__"  # code that is run by itself
         label = _label_of(fn, name)
         traced = _Traced(fn, label)
         if "dim" in traced.names:
@@ -765,7 +763,7 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
 
 
 def _spread(x: Any, tensors: Sequence[Tensor]) -> Tensor:
-    """What a fold runs over: ``x``, broadcast to the sizes of the operands."""
+    """The operand of a fold: ``x``, broadcast to the sizes of the operands."""
     import taeda
 
     shape = taeda.broadcast_shapes(*(t.shape for t in tensors))
@@ -775,7 +773,7 @@ def _spread(x: Any, tensors: Sequence[Tensor]) -> Tensor:
 
 
 def _part(label: str, end: Any, leaves: Sequence[Expression], like: Callable) -> Callable:
-    """What computes an expression from the values of ``leaves``, those before it."""
+    """A function that computes an expression from the values of ``leaves``, those before it."""
     used = [i for i, x in enumerate(leaves) if any(x is y for y in _until(end, leaves))]
     if not isinstance(end, Expression) or any(end is x for x in leaves):
         return lambda values: values[used[0]] if used else end
@@ -796,7 +794,7 @@ def _part(label: str, end: Any, leaves: Sequence[Expression], like: Callable) ->
 
 
 def _until(end: Any, leaves: Sequence[Expression]) -> list:
-    """The leaves that an expression is computed from; what is behind a leaf does not count."""
+    """The leaves that an expression is computed from; expressions behind a leaf do not count."""
     found, stack, seen = [], [end], set()
     while stack:
         x = stack.pop()

@@ -1,4 +1,4 @@
-"""Ops of one's own under a name: ``custom_op`` makes one, as do ``define`` and ``impl``, which may come apart.
+"""Custom ops with a name: ``custom_op`` makes one, and so do ``define`` and ``impl`` in separate steps.
 
 The stand-in has them as ``torch.ops.<library>.<op>``.
 """
@@ -33,7 +33,7 @@ _waiting: dict[str, list[tuple[str, Callable]]] = {}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("OpCheckError", "opcheck"):  # what it needs of graphs is not read before
+    if name in ("OpCheckError", "opcheck"):  # the parts about graphs are imported only when needed
         from . import _opcheck
 
         return getattr(_opcheck, name)
@@ -115,7 +115,7 @@ class CustomOpDef(CustomOp):
         return _declared, (self._qualname,)
 
     def _use(self, fn: Callable | None) -> None:
-        """Compute the op by ``fn`` on the CPU; None: by nothing."""
+        """Compute the op by ``fn`` on the CPU; None removes the function."""
         self._fn: Callable = self._lacking if fn is None else fn
         if fn is None or self._read is None or self._mutates:
             self.set_direct(None, (), 0)
@@ -236,7 +236,7 @@ class CustomOpDef(CustomOp):
         return function.apply(*flat, form)
 
     def _is_plain(self) -> bool:
-        """Whether every argument goes by position and is no list: they are those of a Function."""
+        """Whether every argument is positional and no list, as in a Function."""
         return self._read is not None and not any(a.keyword_only or a.listed for a in self._read.arguments)
 
     def _apart(self, args: tuple, kwargs: dict) -> Any:
@@ -251,7 +251,7 @@ class CustomOpDef(CustomOp):
         return self.checked((*args, *kwargs.values()), result)
 
     def checked(self, args: tuple, result: Any) -> Any:
-        """``result`` of the implementation, if it is what the op may give.
+        """``result`` of the implementation, if the op may return it.
 
         Raises:
             RuntimeError: it is not of the types in the schema, is an argument, or has the memory of one.

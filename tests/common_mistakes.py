@@ -1,8 +1,9 @@
-"""83 mistakes that people make, as small programs, and what an error or a warning must say of each.
+"""83 mistakes that people make, as small programs, with patterns for the error or warning of each.
 
-``T`` is the framework, so that the same program runs on PyTorch too. ``cause`` and ``mend`` are patterns: what the message
-must have in it to name the cause in the user's terms, and to say what to write instead. An empty one says that the message
-does not, which the page says too. ``tests/test_common_mistakes.py`` runs them, ``tools/errors.py`` writes ``docs/errors.md``.
+``T`` is the framework, so that the same program runs on PyTorch too. ``cause`` and ``mend`` are patterns for the
+message, which must name the cause in the user's terms and say what to write instead. An empty pattern means that the
+message does not do so, which the page says too. ``tests/test_common_mistakes.py`` runs them, ``tools/errors.py`` writes
+``docs/errors.md``.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def message(one: Mistake, T: Any) -> tuple[type | None, str]:
 
 
 def finding(one: Mistake, T: Any) -> str:
-    """What ``check_step`` says of a mistake that raises no error."""
+    """The message of ``check_step`` on a mistake that raises no error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         report = T.utils.check_step(*one.program(T))

@@ -1,4 +1,4 @@
-"""What all tests share: a way to run a program in a new interpreter that sees the same taeda as the tests do."""
+"""Fixtures of all tests: a program runs in a new interpreter that sees the same taeda as the tests do."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ def same_seed():
 
 @pytest.fixture(autouse=True)
 def same_threads():
-    """A test may set the number of threads: the next one has that of before."""
+    """Restore the number of threads after a test."""
     import taeda
 
     before = taeda.get_num_threads()

@@ -31,7 +31,7 @@ Args = tuple[tuple, dict[str, Any]]
 
 
 class Maker:
-    """Makes the same operands again for the same seed; what a ``samples`` trait is given."""
+    """Makes the same operands again for the same seed; the argument of a ``samples`` trait."""
 
     def __init__(self, dtype: str = "float64", seed: int = 0):
         self.dtype = dtype
@@ -116,7 +116,8 @@ def guesses(op: Op, make: Maker) -> list[Args]:
     return [((kwargs.pop(first),), kwargs) if first in kwargs else (args, kwargs) for args, kwargs in calls]
 
 
-#: Ops whose parameters have the names that guesses are made by, and other arguments; their own tests call them.
+#: Ops whose parameters have the names that samples are guessed from, but take other arguments; their own tests call
+#: them.
 OTHERWISE = {
     "view": "sizes", "view_as_real": "a complex tensor", "view_as_complex": "pairs", "_int_mm": "int8",
     "matrix_exp": "square matrices",
@@ -150,7 +151,7 @@ def needs_attributes(op: Op) -> bool:
 
 
 def samples(op: Op, dtype: str = "float64") -> list[Args]:
-    """Calls of ``op``: those of its stanza, or for a pointwise op those that follow from its operands."""
+    """Calls of ``op``: the stanza's, or for a pointwise op calls that follow from its operands."""
     make = Maker(dtype)
     if "samples" in op.traits:
         return list(op.traits["samples"](make))
@@ -212,7 +213,7 @@ def assert_same(a: Any, b: Any, what: str) -> None:
 
 
 def check_value(op: Op) -> None:
-    """float64 and float32 results are those of the reference."""
+    """Check float64 and float32 results against the reference."""
     reference = op.traits["reference"]
     reference = getattr(np, reference) if isinstance(reference, str) else reference
     for dtype, tolerance in (("float64", 1e-12), ("float32", 2e-6)):
@@ -475,7 +476,7 @@ def _slope(f: Any, leaves: list[taeda.Tensor], directions: list[taeda.Tensor], s
 
 
 def check_gradient(op: Op, second: bool = False) -> None:
-    """The gradient (or second gradient) along a random direction is that of finite differences, in float64.
+    """Check the gradient (or second gradient) along a random direction against finite differences, in float64.
 
     Inputs that the op declares no derivative for stay where they are.
     """
@@ -514,7 +515,7 @@ def check_second_gradient(op: Op) -> None:
 
 
 def check_gradient_dtype(op: Op) -> None:
-    """Gradients have the dtype and shape of what they are gradients of, mixed dtypes and broadcasting included."""
+    """Check that gradients have the dtype and shape of their tensors, mixed dtypes and broadcasting included."""
     xs = operands(op, Maker("float32"), (2, 3), (3,))
     mixes = not op.traits.get("one_dtype")
     if mixes and len(xs) > 1 and xs[1].is_floating_point() and accepts(op, "float64"):

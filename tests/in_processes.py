@@ -1,4 +1,6 @@
-"""What tests run in processes that are spawned: such a process imports it by name, which a test file, read by pytest, has not."""
+"""Functions that tests run in spawned processes: these import it by name, which is not possible for pytest's test
+files.
+"""
 
 import os
 
@@ -15,7 +17,7 @@ def answer(i, x, queue, answers, received):
 
 
 def add(a, b):
-    """In each process of a launch: what it is given, and who it is."""
+    """Runs in each process of a launch: returns the sum of its arguments, and its place."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     print(f"from {rank}")
     return a + b + rank, size, os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["TORCHELASTIC_RUN_ID"]

@@ -18,7 +18,7 @@ from .signatures import signature
 
 
 class OpOverload:
-    """One signature of a native op. Those of one op are the same function here, and equal."""
+    """One signature of a native op. All signatures of one op are the same function here, and equal."""
 
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
         self.overloadpacket = self._overloadpacket = packet
@@ -37,7 +37,7 @@ class OpOverload:
 
     @property
     def signature(self) -> Schema | None:
-        """Its signature, with what it writes to, where PyTorch has the op."""
+        """The signature, with the arguments that it writes to, if PyTorch has the op."""
         return signature(self.overloadpacket.__name__, self._overloadname) if self.namespace == "aten" else None
 
     @property
@@ -98,7 +98,7 @@ class OpOverloadPacket:
         return self.computes("")(*args, **kwargs)
 
     def computes(self, overload: str) -> Callable:
-        """What computes that signature of the op.
+        """The function that computes that signature of the op.
 
         Raises:
             NotImplementedError: nothing does.
@@ -155,7 +155,8 @@ def __getattr__(name: str) -> OpOverloadPacket:
 
 # ---- overloads ------------------------------------------------------------------------------------------------------
 
-#: What tells a call's overload: its name, its arguments by name, and a function that says whether one is a tensor.
+#: The function that decides a call's overload: from its name, its arguments by name, and a function that says whether
+#: one is a tensor.
 Rule = Callable[[str, dict[str, Any], Callable[[Any], bool]], str]
 
 
@@ -181,7 +182,7 @@ def _pow(name: str, given: dict[str, Any], is_tensor: Callable[[Any], bool]) -> 
 
 
 def _extreme(name: str, given: dict[str, Any], is_tensor: Callable[[Any], bool]) -> str:
-    """Of all elements, of two tensors, along a dimension."""
+    """Overloads for all elements, for two tensors, along a dimension."""
     other = given.get("dim", given.get("other"))
     return f"{name}.{'default' if other is None else 'other' if is_tensor(other) else 'dim'}"
 
@@ -199,7 +200,7 @@ def _split(name: str, given: dict[str, Any], is_tensor: Callable[[Any], bool]) -
 
 
 _BY_OTHER = "eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor remainder fmod rsub".split()
-#: Of ops that have several signatures there, or one that is not "default": the name and the overload of a call.
+#: For ops that have several signatures there, or one that is not "default": the name and the overload of a call.
 OVERLOADS: dict[str, Rule] = {
     **dict.fromkeys(_BY_OTHER, _by("other")),
     **dict.fromkeys(("fill", "masked_fill"), _by("value")),
@@ -230,7 +231,7 @@ OVERLOADS: dict[str, Rule] = {
 
 
 def overload_of(name: str, given: dict[str, Any], is_tensor: Callable[[Any], bool]) -> str:
-    """``"sum.dim_IntList"``: what a call of the op ``name`` with these arguments is in PyTorch's library."""
+    """The overload in PyTorch's library for a call of the op ``name`` with these arguments: ``"sum.dim_IntList"``."""
     rule = OVERLOADS.get(name)
     return f"{name}.default" if rule is None else rule(name, given, is_tensor)
 
@@ -267,7 +268,9 @@ def _product(a: Any, b: Any) -> str:
 
 
 def native_name(op: Any, values: Any) -> str:
-    """What PyTorch runs in the place of ``op`` on ``values``, its arguments in order: ``"addmm"`` for ``linear``."""
+    """The op that PyTorch runs in the place of ``op`` on ``values``, its arguments in order: ``"addmm"`` for
+    ``linear``.
+    """
     if op.name in ("matmul", "__matmul__"):
         return _product(values[0], values[1])
     if op.name == "linear":

@@ -19,7 +19,7 @@ def signatures() -> dict[str, list[str]]:
 
 @functools.cache
 def signature(name: str, overload: str = "default") -> Schema | None:
-    """The signature of a native op, with what it writes to; None where there is none of that name.
+    """The signature of a native op, with the arguments that it writes to; None if there is none of that name.
 
     An overload that PyTorch has not is read as the op's first one that gives new results.
     """

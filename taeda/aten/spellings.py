@@ -28,7 +28,7 @@ from .signatures import signature, signatures
 
 
 class Call(NamedTuple):
-    """What a record returns."""
+    """The result of a record."""
 
     function: Callable
     args: tuple

@@ -13,7 +13,7 @@ from .. import _core
 from .._core.callbacks import callbacks
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-#: What to do about NaN, in the forward and in the backward pass.
+#: Advice on NaN, in the forward and in the backward pass.
 MEND = "look at the values that go in: a logarithm or root of negative numbers, 0 / 0, inf - inf"
 BACKWARD_MEND = (
     "keep away from where the derivative is infinite, as of a logarithm, root or norm at 0: add a small number inside, "

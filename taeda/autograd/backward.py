@@ -15,7 +15,7 @@ from ..ops.joining import stack
 from ..ops.parts import OfParts
 from .graph import GradientEdge
 
-_FUNCTION_MODES = 2  # of the core's state of overrides: a TorchFunctionMode is on, which sees the call first
+_FUNCTION_MODES = 2  # a flag of the core's overrides: a TorchFunctionMode is on, which sees the call first
 _NO_OVERRIDES = 8  # overrides are off altogether
 
 
@@ -63,7 +63,7 @@ def _initial_gradients(outputs: tuple, grads: Any, name: str) -> list:
 
 
 def _implicit_gradient(out: Any, name: str) -> Tensor | None:
-    """One, the gradient that a real scalar starts with; None where nothing was recorded, which is refused later."""
+    """One, the gradient that a real scalar starts with; None if nothing was recorded, which is refused later."""
     if isinstance(out, GradientEdge):
         return _edge_gradient(out, name)
     if not out.requires_grad:
@@ -120,7 +120,7 @@ def _check_kind(out: Tensor, g: Tensor, i: int) -> None:
 
 
 def _by_parts(outputs: Sequence, grads: Sequence) -> tuple[list, list]:
-    """``outputs`` and their gradients with parts in the place of tensors that are made of them."""
+    """``outputs`` and their gradients, with tensors of parts replaced by their parts."""
     tensors, gradients = [], []
     for out, g in zip(outputs, grads, strict=True):
         if isinstance(out, OfParts):
@@ -135,7 +135,7 @@ def _by_parts(outputs: Sequence, grads: Sequence) -> tuple[list, list]:
 
 
 def _parts_of(inputs: Sequence) -> list:
-    """``inputs`` with parts in the place of tensors that are made of them."""
+    """``inputs``, with tensors of parts replaced by their parts."""
     return [x for t in inputs for x in (_recorded_parts(t) if isinstance(t, OfParts) else (t,))]
 
 
@@ -144,7 +144,7 @@ def _recorded_parts(t: OfParts) -> list[Tensor]:
 
 
 def _of_inputs(inputs: Sequence, results: Sequence) -> list:
-    """Of the gradients of :func:`_parts_of`, those of the inputs."""
+    """The gradients of the inputs, from the gradients of :func:`_parts_of`."""
     rest, made = iter(results), []
     for t in inputs:
         if isinstance(t, OfParts):

@@ -1,7 +1,7 @@
 """Forward-mode derivatives with dual tensors, ``x + e * tangent``.
 
-A derivative in a direction is linear in the cotangent of the reverse mode, and so is got by differentiating that mode
-once more (Townsend 2017, "A new trick for calculating Jacobian vector products"): every op that has a derivative has
+A derivative in a direction is linear in the cotangent of the reverse mode. So it is computed by differentiating that
+mode again (Townsend 2017, "A new trick for calculating Jacobian vector products"): every op that has a derivative has
 this one. Under ``no_grad`` ops are recorded for it in nodes that reverse passes do not enter.
 """
 
@@ -24,7 +24,7 @@ _level: _Level | None = None
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What :func:`unpack_dual` gives: the value, and its derivative or None.
+    """The result of :func:`unpack_dual`: the value, and its derivative or None.
 
     Args:
         primal: the value.
@@ -48,7 +48,7 @@ class _Level:
         self.duals: list[Tensor] = []
         self.inputs: list[Tensor] = []  # their places in the graph when they were made
         self.tangents: list[Tensor] = []
-        self.own: list[Tensor] = []  # leaves that are there only for duals to be followed
+        self.own: list[Tensor] = []  # leaves that exist only so that duals are followed
         self.recording = _core.enter_forward_mode()
 
 
@@ -56,7 +56,7 @@ def enter_dual_level() -> int:
     """Begin a level in which dual tensors can be made: :func:`dual_level` without a block.
 
     Returns:
-        Its number, 0.
+        The level's number, 0.
 
     Raises:
         RuntimeError: there is one already.
@@ -75,7 +75,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """End the level: what was made in it is no longer dual.
+    """End the level: tensors made in it are no longer dual.
 
     Args:
         level: its number; the present one if None.
@@ -195,7 +195,7 @@ def hidden(t: Tensor) -> Tensor:
 
 
 def _hide_all(gradients: list) -> list:
-    """What the derivatives of such a node give: an op may hand on what it got."""
+    """Hide the results of the derivatives of such a node: an op may hand on its argument."""
     return [hidden(g) if g is not None and g.requires_grad else g for g in gradients]
 
 

@@ -15,13 +15,14 @@ from ..ops.views import sum_to_size, zeros
 
 
 class FunctionCtx(FunctionNode):
-    """What forward hands to backward, and the node of the graph that runs backward: ``output.grad_fn`` is this object.
+    """The context that forward hands to backward. It is also the graph's node that runs backward: ``output.grad_fn`` is
+    this object.
 
-    It carries saved tensors and whatever attributes the author sets.
+    It carries saved tensors and all attributes that the author sets.
     """
 
     _function: type[Function]
-    # fields of FunctionNode, which says what they are for
+    # fields of FunctionNode, which describes them
     needs_input_grad: tuple[bool, ...]
     materialize_grads: bool
     saved_for_forward: tuple | None
@@ -81,7 +82,7 @@ class FunctionCtx(FunctionNode):
     saved_variables = saved_tensors
 
     def saved_items(self) -> list[tuple[str, Tensor]]:
-        """Pairs (name, tensor) of what this node keeps for the backward pass, for looking at."""
+        """Pairs (name, tensor) of the tensors that this node keeps for the backward pass, for inspection."""
         kept = () if self._released else self.saved_tensors
         return [(f"saved {i}", t) for i, t in enumerate(kept) if t is not None]
 
@@ -149,7 +150,7 @@ class FunctionCtx(FunctionNode):
 
 
 class Function:
-    """A differentiable operation of one's own, by static methods ``forward`` and ``backward``; ``apply`` runs it.
+    """A differentiable operation of your own, by static methods ``forward`` and ``backward``; ``apply`` runs it.
 
     ``forward(ctx, *args)`` computes, and keeps in ``ctx`` what ``backward`` needs (tensors by
     ``ctx.save_for_backward``); or ``forward(*args)`` computes, and ``setup_context(ctx, inputs, output)`` beside it
@@ -312,8 +313,8 @@ class Function:
 class _Transposed(Function):
     """The linear map from gradients of outputs to gradients of inputs of a function that is known by its ``jvp`` alone.
 
-    Forward mode differentiates it, which asks for the ``jvp``; its own values are zeros that nobody reads. ``saved``,
-    the tensors that the ``jvp`` reads, are arguments so that the tangents are known to depend on them.
+    Forward mode differentiates it and calls the ``jvp``; its own values are zeros that are never read. ``saved``, the
+    tensors that the ``jvp`` reads, are arguments so that the tangents are known to depend on them.
     """
 
     @staticmethod
@@ -332,14 +333,13 @@ class _Transposed(Function):
         try:
             made = node._function.jvp(node, *given)
         finally:
-            vars(node).update(kept)  # jvp may delete what it has read, and is asked once per direction
+            vars(node).update(kept)  # jvp may delete what it has read, and runs once per direction
             node._in_jvp = False
         return None, None, *(None,) * ctx.saved, *(made if isinstance(made, tuple) else (made,))
 
 
 def _backward_of_jvp(ctx: Any, *grads: Any) -> tuple:
-    """What stands for ``backward`` in forward mode, and where only ``jvp`` is written, which is an error in reverse
-    mode."""
+    """The ``backward`` of forward mode, and of a Function that has only ``jvp``, which is an error in reverse mode."""
     if not (_core.is_recorded() and any(g is not None and g.requires_grad for g in grads)):
         return Function.backward(ctx, *grads)
     saved = ctx.saved_tensors if ctx.saved_for_forward is None else ctx.saved_for_forward
@@ -349,10 +349,10 @@ def _backward_of_jvp(ctx: Any, *grads: Any) -> tuple:
 
 
 def _by_position(forward: Callable, apart: bool, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """The arguments of ``forward`` by position, as ``backward`` counts them; what is keyword-only stays.
+    """The arguments of ``forward`` by position, as ``backward`` counts them; keyword-only arguments stay.
 
     Args:
-        apart: ``forward`` gets no ``ctx``; what is not given is there with its default.
+        apart: ``forward`` gets no ``ctx``; missing arguments get their defaults.
     """
     bound = inspect.signature(forward).bind(*(() if apart else (None,)), *args, **kwargs)
     if apart or bound.kwargs:
@@ -379,8 +379,7 @@ def _context_class(cls: Any) -> type:
 
 
 def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, record: bool) -> list:
-    """What the caller gets for the outputs of ``forward``; where an input requires grad, ``ctx`` becomes their
-    maker."""
+    """The caller's results for the outputs of ``forward``. If an input requires grad, ``ctx`` becomes their node."""
     inputs = [a for a in args if isinstance(a, Tensor)]
     dirty, constant = {id(t) for t in ctx._dirty}, {id(p) for t in ctx._non_differentiable for p in _parts(t)}
     for t in ctx._dirty:

@@ -1,6 +1,6 @@
 """Derivatives of functions rather than of graphs: ``vjp``, ``jvp``, ``jacobian``, ``hessian``, ``vhp``, ``hvp``.
 
-Inputs and outputs are tensors or tuples of tensors; each result has the structure of what it is made from.
+Inputs and outputs are tensors or tuples of tensors; each result has the structure of the value it is made from.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _fresh(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]
 
 
 def _like(v: Any, refs: tuple[Tensor, ...], many: bool, what: str, other: str, function: str) -> tuple[Tensor, ...]:
-    """The vector ``v``, checked against what it multiplies; ones for a single scalar where it is None."""
+    """The vector ``v``, checked against the tensors that it multiplies; if it is None, ones for a single scalar."""
     if v is None:
         if len(refs) != 1 or refs[0].numel() != 1:
             where = f"{other} returns" if what == "out" else f"the input to {other} is"

@@ -153,7 +153,7 @@ def _element_steps(x: Tensor) -> Iterable[tuple[Tensor, complex]]:
 
 def _evaluate(func: Callable, inputs: tuple, count: int) -> list:
     """Values of the ``count`` differentiable outputs."""
-    previous = _core.set_grad_enabled(True)  # which outputs count is known by what requires grad
+    previous = _core.set_grad_enabled(True)  # the outputs that count are those that require grad
     try:
         return [_reals(o) for o in _outputs(func(*inputs))[:count]]
     finally:
@@ -241,7 +241,7 @@ def _check_forward(func, inputs, found, outputs, eps, rtol, atol) -> None:
         numerical = _numerical(func, inputs, x, len(outputs), eps)
         rows: list[list] = [[] for _ in outputs]
         for v in _basis(x):
-            with passing_tangents():  # of a Function, by its ``jvp``
+            with passing_tangents():  # a Function's derivative comes from its ``jvp``
                 made = _directional(outputs, (x,), (v,), False)
             for i, t in enumerate(made):
                 rows[i].append(_reals(t))
@@ -323,7 +323,7 @@ def _check_undefined(found, outputs) -> None:
 
 
 def _check_batched(found, outputs, rtol, atol) -> None:
-    """Several gradients of an output at once give what they give one by one."""
+    """Check that several gradients of an output at once give the same results as one by one."""
     rng = np.random.default_rng(0)
     for i, output in enumerate(outputs):
         batch = output.detach().new_zeros((2, *output.shape))

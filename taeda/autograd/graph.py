@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Form(NamedTuple):
-    """What a gradient must look like."""
+    """The required form of a gradient."""
 
     shape: tuple
     dtype: Any
@@ -50,7 +50,7 @@ class GradientEdge(_Edge):
         (tensor(4.),)
     """
 
-    _form: Form | None = None  # no field: an edge equals the same edge whose output nobody has seen
+    _form: Form | None = None  # no field: edges are equal whether or not their output has been seen
 
     @property
     def form(self) -> Form | None:
@@ -277,7 +277,7 @@ class _Copies:
     """Copies, made just in time, of tensors that are written while they are saved for backward."""
 
     def __init__(self) -> None:
-        self.saved: dict[int, list] = {}  # storage -> weak references to what was saved of it
+        self.saved: dict[int, list] = {}  # storage -> weak references to its saved tensors
         self.clear = self.saved.clear
 
 
@@ -291,7 +291,7 @@ class _Kept:
 
 
 class _CopyOnWrite:
-    """A mode that copies what is saved of a storage before an op writes into it."""
+    """A mode that copies the saved tensors of a storage before an op writes into it."""
 
     def __init__(self, copies: _Copies) -> None:
         self.copies = copies
@@ -322,8 +322,7 @@ def _grad_off() -> Iterator[None]:
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[Any]:
-    """A context in which a tensor saved for backward may be written in place: a copy is made first, where one is
-    needed.
+    """A context in which a tensor saved for backward may be written in place: a copy is made first, if one is needed.
 
     The backward pass must run within it, too.
 

@@ -116,7 +116,7 @@ class no_grad(_Recording):
     alone.
 
     Args:
-        function: what is decorated, where there are no parentheses.
+        function: the decorated function, if there are no parentheses.
     Examples:
         >>> weight = taeda.ones(2, requires_grad=True)
         >>> weight.sum().backward()
@@ -133,7 +133,7 @@ class enable_grad(_Recording):
     """Ops inside are recorded, also within :func:`no_grad`. A context manager and a decorator.
 
     Args:
-        function: what is decorated, where there are no parentheses.
+        function: the decorated function, if there are no parentheses.
     Examples:
         >>> x = taeda.ones(1, requires_grad=True)
         >>> with taeda.no_grad():

@@ -1,4 +1,4 @@
-"""``Variable``: what a tensor with a gradient was called before PyTorch 0.4."""
+"""``Variable``: the name of a tensor with a gradient before PyTorch 0.4."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _TensorsAreVariables(type):
 
 
 class _Engine:
-    """What runs backward passes, as far as programs name it."""
+    """The engine of backward passes, with the methods that programs call."""
 
     def queue_callback(self, callback: Callable[[], Any]) -> None:
         """Call ``callback()`` when the backward pass under way is over.

@@ -30,7 +30,7 @@ class Interval:
         self.start, self.end = start, end
 
     def elapsed_us(self) -> float:
-        """Its length."""
+        """The duration."""
         return self.end - self.start
 
     def __repr__(self) -> str:
@@ -77,7 +77,7 @@ def _as_text(name: str) -> Any:
 
 
 class _Times:
-    """What an event and an average share: text forms, times per call, and the devices that there are not."""
+    """The base of an event and an average: text forms, times per call, and zeros for devices that are not present."""
 
     count: int
     cpu_time_total: float
@@ -159,7 +159,7 @@ class FunctionEvent(_Times):
 
     @property
     def key(self) -> str:
-        """By what averages are made: the name."""
+        """The key for averages: the name."""
         return self.name
 
     @property
@@ -177,7 +177,7 @@ class FunctionEvent(_Times):
 
     @property
     def kernel_time_total(self) -> float:
-        """Of the time, what kernels took, those of the events below it too."""
+        """The time in kernels, also of the events below it."""
         return sum(k.elapsed for k in self.kernels) + sum(child.kernel_time_total for child in self.cpu_children)
 
     def __repr__(self) -> str:
@@ -348,7 +348,7 @@ class EventList(list):
         return total
 
     def floor_seconds(self, floors: Any) -> float:
-        """The sum of the floors of what was recorded, each op counted once: how long the machine would need at least.
+        """The sum of the floors of the recorded ops, each counted once: the least time that the machine would need.
 
         Args:
             floors: what :func:`measure_floors` gave. Arithmetic counts where ``with_flops`` was set.
@@ -363,7 +363,7 @@ class EventList(list):
         write_trace(path, self, (), {})
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """What :meth:`export_stacks` can weigh lines by."""
+        """The metrics that :meth:`export_stacks` can weigh lines by."""
         return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
     def export_stacks(self, path: str, metric: str) -> None:
@@ -385,7 +385,7 @@ class EventList(list):
 
 
 def _floor(event: Any, floors: Any) -> float:
-    """Of an event: its own where a formula counted it or it calls nothing, else the sum of those below it."""
+    """The floor of an event: its own if a formula counted it or it calls nothing, else the sum of those below it."""
     if event.flops or not event.cpu_children:
         return floors.seconds(event.moved, event.flops, written=event.written) if event.moved or event.flops else 0.0
     return sum(_floor(child, floors) for child in event.cpu_children)

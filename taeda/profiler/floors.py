@@ -1,10 +1,10 @@
-"""What this machine can do: bytes per second by the size of the working set, and arithmetic per second.
+"""The rates of this machine: bytes per second by the size of the working set, and arithmetic per second.
 
-Measured once for each number of threads and kept beside the compiled kernels. The floor of an op is the longer of two
-times: that of moving as many bytes as its tensors have, and that of its arithmetic at the rate of the matrix product's
-inner loop. Data that an op finds in a cache is compared with moving within that cache.
+They are measured once for each number of threads and kept beside the compiled kernels. The floor of an op is the longer
+of two times: that of moving as many bytes as its tensors have, and that of its arithmetic at the rate of the matrix
+product's inner loop. Data that an op finds in a cache is compared with moving within that cache.
 
-What is copied may not be zeros: processors of AMD write those past the cache at twice the rate of anything else.
+The copied memory may not be zeros: processors of AMD write zeros past the cache at twice the rate of anything else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VERSION = 2
 
 @dataclass(frozen=True)
 class Floors:
-    """Measured rates of this machine: what it can do at best. :func:`measure_floors` makes it.
+    """Measured rates of this machine, at best. :func:`measure_floors` makes it.
 
     Args:
         threads: how many worked.
@@ -50,7 +50,7 @@ class Floors:
     reads: tuple[tuple[int, float], ...] = ()
 
     def bandwidth(self, nbytes: float, written: float = 0.5) -> float:
-        """Bytes per second of what moves ``nbytes`` in all and writes the share ``written`` of them.
+        """Bytes per second of an op that moves ``nbytes`` in all and writes the share ``written`` of them.
 
         A copy writes half. Between reading alone and copying the rate is interpolated, and so it is between the sizes
         that were measured; what writes more than half is compared with a copy.
@@ -64,7 +64,7 @@ class Floors:
     def seconds(self, moved: float, flops: float, calls: int = 1, written: float | None = None) -> float:
         """The floor of ``calls`` calls that need ``flops`` operations together and move ``moved`` bytes.
 
-        ``written`` of these go out; None: half.
+        ``written`` of these are written; None: half.
         """
         share = 0.5 if written is None or not moved else written / moved
         memory = moved / self.bandwidth(moved / calls, share) if moved else 0.0
@@ -164,7 +164,7 @@ def _tile_rate(threads: int) -> float:
 
 
 def measure_floors(threads: int | None = None, refresh: bool = False) -> Floors:
-    """What this machine can do with so many threads. It takes about two seconds the first time, then reads a file.
+    """The rates of this machine with so many threads. It takes about two seconds the first time, then reads a file.
 
     Args:
         threads: at most ``taeda.get_num_threads()`` work at a time; as many as ops use if None.

@@ -14,18 +14,18 @@ def is_available() -> bool:
 
 
 def range_push(msg: str) -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 def range_pop() -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 def mark(msg: str) -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 @contextlib.contextmanager
 def range(msg: str, *args: object, **kwargs: object) -> Iterator[None]:
-    """Nothing around what runs inside."""
+    """Run the block unchanged."""
     yield

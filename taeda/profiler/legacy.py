@@ -82,7 +82,7 @@ class profile(_profile):
 
 
 class _Marks(contextlib.AbstractContextManager):
-    """What would tell a vendor's profiler of every op: there is none, so entering is refused unless it is disabled."""
+    """A vendor's profiler of every op. There is none, so entering raises unless it is disabled."""
 
     reader = ""
 

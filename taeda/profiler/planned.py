@@ -14,10 +14,10 @@ __all__ = ["Planned", "plan"]
 
 @dataclass(frozen=True)
 class Planned:
-    """What :func:`plan` found.
+    """The result of :func:`plan`.
 
     Args:
-        result: what the function gave, tensors on device meta.
+        result: the function's result, tensors on device meta.
         flops: floating-point operations of products, convolutions and attention, a multiplication and an addition each
             one.
         flops_by_op: the same by the op's name.
@@ -41,7 +41,7 @@ class Planned:
 
 
 def plan(function: Callable, *args: Any, **kwargs: Any) -> Planned:
-    """Call a function, whose tensors are on device meta, and tell what the call would take on a device with memory.
+    """Call a function on tensors on device meta, and report the cost of the call on a device with memory.
 
     Ops run their own code for sizes, algorithms and temporaries, and derivatives are those of the ops; kernels are left
     out. So the peak counts what the call allocates, work space inside of kernels aside, and a step of a model that no

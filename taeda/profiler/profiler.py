@@ -19,7 +19,7 @@ from .trace import write_trace
 
 
 class ProfilerActivity(enum.Enum):
-    """What can be measured: ``CPU``.
+    """The activity that can be measured: ``CPU``.
 
     Examples:
         >>> taeda.profiler.ProfilerActivity.CPU.name
@@ -32,7 +32,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a profile does in a step: nothing, warm up, record, or record and hand over.
+    """A profile's action in a step: nothing, warm up, record, or record and hand over.
 
     Examples:
         >>> [action.name for action in taeda.profiler.ProfilerAction]
@@ -49,7 +49,7 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be measured here: the CPU.
+    """The activities that can be measured here: the CPU.
 
     Returns:
         A set of :class:`ProfilerActivity`.
@@ -74,7 +74,7 @@ def kineto_available() -> bool:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """From the number of a step to what a profile does in it.
+    """A function from the number of a step to a profile's action in it.
 
     ``wait`` steps nothing, ``warmup`` steps nothing that is kept, ``active`` steps recorded, and so on in turn.
 
@@ -160,7 +160,7 @@ def tensorboard_trace_handler(
 
 
 def _check_activities(activities: Iterable[Any] | None) -> None:
-    """CPU is among them; GPUs that are not there are passed over with a warning, as in PyTorch."""
+    """Check that CPU is among them; missing GPUs are ignored with a warning, as in PyTorch."""
     if activities is None:
         return
     found = set()
@@ -294,7 +294,7 @@ class profile:
         self._settle()
 
     def _settle(self) -> None:
-        """Make events of what was recorded, before the buffer is used again."""
+        """Make events of the recorded data, before the buffer is used again."""
         if self._unread is None:
             return
         events, runs = self._unread.events(self.profile_memory)
@@ -319,7 +319,8 @@ class profile:
             self._step_range.__exit__(None, None, None)
             self._step_range = None
 
-    # ---- what came of it ---------------------------------------------------------------------------------------------
+    # ---- results
+    # --------------------------------------------------------------------------------------------------------
 
     def events(self) -> EventList:
         """Every event of the last stretch that was recorded, in the order in which they began.
@@ -343,7 +344,7 @@ class profile:
         return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def kernel_averages(self) -> KernelAverages:
-        """Sums over the runs of each kernel. Bytes and arithmetic are those of the op, given to its longest kernel."""
+        """Sums over the runs of each kernel. An op's bytes and arithmetic are counted for its longest kernel."""
         self.events()
         return average_kernels(self._runs)
 
@@ -406,7 +407,7 @@ class profile:
         self.custom_trace_id_callback = callback
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:
-        """Refused: what is on is on until :meth:`stop`."""
+        """Refused: an activity stays on until :meth:`stop`."""
         raise NotImplementedError("profile.toggle_collection_dynamic: stop the profile and start another one")
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A recording: switches the sources of events on, and turns what they wrote into events.
+"""A recording: switches the sources of events on, and turns their data into events.
 
 The core writes (``taeda/_core/profile.pyx``). Here a :class:`Recording` puts the recorder among the modes of every
 thread that it can reach, switches on the probes of the kernels, watches nodes, optimisers and modules, and undoes all
@@ -91,7 +91,7 @@ class Recording:
         current = None
 
     def _join(self) -> None:
-        """Put the recorder among this thread's modes, as the outermost: it sees what is really computed."""
+        """Put the recorder among this thread's modes, as the outermost: it sees the computed ops."""
         stack = _core.mode_stack()
         if self.recorder not in stack:
             _core.set_mode_stack([self.recorder, *stack])
@@ -100,7 +100,7 @@ class Recording:
         _core.set_mode_stack([mode for mode in _core.mode_stack() if mode is not self.recorder])
 
     def _join_threads(self) -> None:
-        """Have threads join when they start (from Python 3.12 on, those that run too, at their next call)."""
+        """Let threads join when they start (from Python 3.12 on, running threads too, at their next call)."""
         self._before = threading.getprofile()
 
         def joins(frame: Any, event: str, arg: Any) -> None:
@@ -158,7 +158,8 @@ class Recording:
             found = self._names[id(module)] = (module, f"{kind}_{number}")  # kept alive: another may not get its id
         return found[1]
 
-    # ---- what came of it ---------------------------------------------------------------------------------------------
+    # ---- results
+    # --------------------------------------------------------------------------------------------------------
 
     def events(self, memory: bool) -> tuple[EventList, list[KernelRun]]:
         """The events in the order in which they began, and the runs of kernels."""
@@ -325,7 +326,7 @@ def _with_products(made: list[FunctionEvent], products: dict[int, str]) -> list[
 def _settle_bytes(made: list[FunctionEvent]) -> None:
     """Give the bytes and the arithmetic of an op to the kernel that took most of its time, for ``kernel_averages``.
 
-    The other kernels of an op (packing, say) do what the op could in principle do without: their floor is zero.
+    The other kernels of an op (packing, say) do work that the op could in principle avoid: their floor is zero.
     """
     for event in made:
         if event.kernels and event.moved:
@@ -344,8 +345,9 @@ def _kernels_below(event: FunctionEvent) -> Iterator[KernelRun]:
 
 
 def _bytes_of_step(optimizer: Any) -> tuple[int, int]:
-    """What a step moves: it reads parameters, gradients and state, and writes parameters and state; and what it
-    writes."""
+    """The bytes that a step moves: it reads parameters, gradients and state, and writes parameters and state. Also the
+    bytes that it writes.
+    """
     moved = written = 0
     for group in optimizer.param_groups:
         for p in group["params"]:
@@ -358,7 +360,7 @@ def _bytes_of_step(optimizer: Any) -> tuple[int, int]:
 
 
 def _count_once(made: list[FunctionEvent]) -> None:
-    """What an op's formula counted is not counted again in the ops that it calls."""
+    """Operations that an op's formula counted are not counted again in the ops that it calls."""
     inside: set[int] = set()
     for event in made:  # in order of beginning: parents first
         above = event.cpu_parent
@@ -386,7 +388,7 @@ def _dims(x: Any) -> list:
     return [list(item[1]) for item in x] if type(x) is tuple and x and all(map(_is_tensor, x)) else []
 
 
-#: Ops that PyTorch has by another name than that of their stanza.
+#: Ops whose name in PyTorch differs from their stanza's.
 _NAMES = {
     "true_divide": "div", "true_divide_": "div_", "power": "pow", "power_": "pow_", "slice_view": "slice",
     "where_select": "where", "to_dtype": "_to_copy", "_convolution": "convolution", "_batch_norm": "native_batch_norm",
@@ -397,8 +399,9 @@ _NAMES = {
 
 @functools.cache
 def _public_name(name: str) -> str:
-    """PyTorch's name of an op: programs look for ``aten::mm``. What PyTorch has no op for keeps its own after
-    ``aten::``."""
+    """PyTorch's name of an op: programs look for ``aten::mm``. Ops that PyTorch lacks keep their own name after
+    ``aten::``.
+    """
     return name if "::" in name else f"aten::{_NAMES.get(name, name)}"
 
 
@@ -406,7 +409,7 @@ def _public_name(name: str) -> str:
 
 
 def enter_range(name: str) -> int | None:
-    """A range of the user's begins; None where nothing is recorded."""
+    """Begin a range of the user's; None if nothing is recorded."""
     return None if current is None else current.recorder.enter_range(name)
 
 

@@ -13,8 +13,7 @@ USAGE = "usage: python -m taeda.standin (program.py | -m module | -c code | -) [
 
 
 def _search_first(folder: str) -> None:
-    """Look for modules in ``folder`` first, as for a program run by Python itself: in place of what ``-m`` put
-    there."""
+    """Look for modules in ``folder`` first, as for a program run by Python itself, in place of the entry of ``-m``."""
     if not sys.flags.safe_path:  # where it did
         del sys.path[0]
     sys.path.insert(0, folder)

@@ -37,7 +37,7 @@ _OVERLAY = "taeda.standin.overlay"
 #: Packages of taeda that PyTorch does not have, or has with another meaning.
 _OWN = ("_core", "io", "kernels", "ops", "standin")
 
-#: Names of the package that are not those of ``torch``.
+#: Names of the package that ``torch`` does not have.
 _HIDDEN = (*_OWN, "types")
 
 
@@ -112,14 +112,14 @@ class _Loader(importlib.abc.Loader):
 
 def _torch_name(module: types.ModuleType) -> str:
     name = module.__name__
-    if name.startswith("torch."):  # one that is made for names of `internals`
+    if name.startswith("torch."):  # a module made for names of `internals`
         return name
     inner = name.removeprefix(_OVERLAY if name.startswith(_OVERLAY) else "taeda").removeprefix(".")
     return f"torch.{_CLASSES_OF.get(inner, inner)}"
 
 
 def _name_what_is_missing(module: types.ModuleType) -> None:
-    """Let ``module`` import its submodules when they are named, and say in PyTorch's terms what it lacks."""
+    """Let ``module`` import its submodules when they are named, and report missing names in PyTorch's terms."""
     own = module.__dict__.get("__getattr__")
     if getattr(own, "standin", False):
         return
@@ -152,7 +152,7 @@ def _name_what_is_missing(module: types.ModuleType) -> None:
 
 
 class _Entering(importlib.abc.Loader):
-    """Loads a module of taeda as ``loader`` does, and enters it under PyTorch's name at once, whoever imported it."""
+    """Loads a module of taeda as ``loader`` does, and enters it under PyTorch's name at once."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader
@@ -209,7 +209,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """What ``importlib.metadata`` is told about an installed ``torch``."""
+    """The metadata of an installed ``torch`` for ``importlib.metadata``."""
 
     def read_text(self, filename: str) -> str | None:
         if filename == "METADATA":
@@ -308,7 +308,7 @@ def install() -> types.ModuleType:
     return torch
 
 
-#: What :func:`_adopt` has seen, and the classes whose ``__module__`` it changed, with what it was.
+#: Modules that :func:`_adopt` has seen, and the classes whose ``__module__`` it changed, with the old value.
 _adopted: set[str] = set()
 _renamed: list[tuple[type, str]] = []
 
@@ -354,7 +354,7 @@ def _public(name: str) -> bool:
 
 
 def uninstall() -> None:
-    """Take the stand-in away; modules that imported torch keep what they have."""
+    """Remove the stand-in; modules that imported torch keep their names."""
     from taeda import _core
 
     if is_installed():

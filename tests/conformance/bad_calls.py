@@ -19,7 +19,7 @@ from .opdb.translate import translate
 
 
 def _tensors():
-    """What the calls are made of, equal in every process."""
+    """The tensors of the calls, equal in every process."""
     g = torch.Generator().manual_seed(0)
 
     def rand(*shape):
@@ -162,7 +162,7 @@ def calls():
 
 
 def others(x, name):
-    """What else may be given for ``x``: what it is, and the value."""
+    """Other arguments in place of ``x``: a description, and the value."""
     if isinstance(x, torch.Tensor):
         for dtype in ("float64", "bfloat16", "int64", "int32", "uint8", "bool", "complex64"):
             if str(x.dtype) != "torch." + dtype:
@@ -265,7 +265,7 @@ def _variants(args, kwargs):
     yield "an unknown option", args, {**kwargs, "nonsense": 1}
 
 
-#: What Python says when PyTorch's own code meets an argument of another kind.
+#: Python's messages when PyTorch's own code meets an argument of another kind.
 ACCIDENTS = (
     "object has no attribute|unsupported operand type|not supported between|can only concatenate|is not iterable|"
     "tuple index out of range|Dimension specified as|Dimension out of range|iteration over a 0-d|values to unpack"
@@ -273,7 +273,7 @@ ACCIDENTS = (
 
 
 def difference(name, args, kwargs):
-    """What is wrong with taeda's outcome, or None."""
+    """The fault in taeda's outcome, or None."""
     theirs, ours = getattr(torch.nn.functional, name), getattr(taeda.nn.functional, name)
     our_args, our_kwargs = translate((args, kwargs), {})
     copies = [a.clone() if isinstance(a, torch.Tensor) else a for a in args]
@@ -286,7 +286,7 @@ def difference(name, args, kwargs):
     if their_error is None and our_error is None:
         half = any(isinstance(x, torch.Tensor) and x.dtype is torch.bfloat16 for x in [*args, *kwargs.values()])
         try:
-            if half and isinstance(want, torch.Tensor) and want.is_floating_point():  # what is rounded on the way
+            if half and isinstance(want, torch.Tensor) and want.is_floating_point():  # rounded on the way
                 got, want = got.bfloat16(), want.bfloat16()
             close(got, want, name)
         except Differs as error:

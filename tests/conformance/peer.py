@@ -46,7 +46,7 @@ def close(got, want, **tolerance):
 
 
 def outcome(fn, *args, **kwargs):
-    """What a call gives: its value, or the exception."""
+    """The outcome of a call: its value, or the exception."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -11,7 +11,7 @@ import taeda
 
 from .peer import ours, theirs
 
-#: What PyTorch refuses and taeda does (docs/differences.md): a program ends there.
+#: Steps that PyTorch refuses and taeda does (docs/differences.md): a program ends there.
 STRICTER = ("a function that returns multiple views", "some elements of the input tensor and the written-to")
 
 
@@ -216,7 +216,7 @@ class Run:
         (want, error), (got, mistake) = found
         flipped = any(t.is_conj() or t.is_neg() for t in self.pools[0])
         if flipped and mistake is None and "modified by an inplace operation" in str(error):
-            return  # an op that read a conjugated view has kept a copy of it here, which nobody wrote to
+            return  # an op that read a conjugated view keeps a copy of it here, which was not written to
         if error is not None or mistake is not None:
             assert type(error) is type(mistake), f"backward: PyTorch: {error!r}, taeda: {mistake!r}"
             return

@@ -21,7 +21,7 @@ def everything():
 
 @pytest.fixture
 def kernels():
-    """What kernels of recipes are run: the names of their ops."""
+    """The kernels of recipes that run: the names of their ops."""
     found = []
     fusion.watch(lambda names, outs, *rest: found.append(names) if outs else None)
     yield found

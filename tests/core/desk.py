@@ -1,6 +1,6 @@
 """Device ``desk``, written against the contract alone: its memory is a bytearray, its kernels are NumPy functions.
 
-An address is a position in the bytearray, which nobody can take for one of the processor's.
+An address is a position in the bytearray, which cannot be mistaken for one of the processor's.
 """
 
 import ctypes

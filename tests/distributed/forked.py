@@ -18,7 +18,7 @@ _server = []
 class Forked:
     """A process that runs ``code``, with the variables ``environment``.
 
-    What it prints is kept for :meth:`communicate`, or written to the descriptor ``stdout``.
+    Its output is kept for :meth:`communicate`, or written to the descriptor ``stdout``.
     """
 
     def __init__(self, code, environment, stdout=None):
@@ -35,7 +35,7 @@ class Forked:
         self.pid = int(self._words.readline())
 
     def communicate(self, timeout):
-        """What it printed, once it has ended."""
+        """Its output, once it has ended."""
         self._connection.settimeout(timeout)
         try:
             self.returncode = os.waitstatus_to_exitcode(int(self._words.readline()))
@@ -61,7 +61,7 @@ def _forks():
 
 def _programs(server):
     """Answer requests; returns in a process for each, with the program that it is to run."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for programs
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the processes that wait for programs are not waited for
     while True:
         size, fds, *_ = socket.recv_fds(server, 8, 3)
         if not size:

@@ -41,7 +41,7 @@ _kept = []
 
 
 def kept_port():
-    """A port for a server in another process, which nobody else gets as long as this process lives."""
+    """A port for a server in another process. No other process gets it as long as this process lives."""
     _kept.append(ReservedPort())
     return _kept[-1].number
 
@@ -49,7 +49,7 @@ def kept_port():
 def launch(code, world, init=True, timeout=200):
     """Outputs and exit codes of ``code`` in ``world`` processes, by rank.
 
-    The limits are far from what a busy machine takes: they end what hangs.
+    The limits are far above the times of a busy machine: they end runs that hang.
     """
     start = f"dist.init_process_group('gloo', timeout=timedelta(seconds={timeout}))\nrank = dist.get_rank()\n"
     theirs = "import sys, torch" in HEAD
@@ -66,7 +66,7 @@ def _interpreter(program, environment):
 
 
 def outputs(code, world, **kwargs):
-    """What each process printed; all have to end well."""
+    """The output of each process; all have to end well."""
     done = launch(code, world, **kwargs)
     assert all(code == 0 for _, _, code in done), "\n".join(err for _, err, _ in done)
     return [out for out, _, _ in done]

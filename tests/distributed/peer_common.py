@@ -1,4 +1,4 @@
-"""What the programs that PyTorch and taeda both run share: data, a model, a training loop, and their report."""
+"""The common part of programs that PyTorch and taeda both run: data, a model, a training loop, and their report."""
 
 import json
 import sys

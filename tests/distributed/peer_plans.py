@@ -31,7 +31,8 @@ def full(x):
     return x.full_tensor().tolist() if isinstance(x, DTensor) else x.tolist()
 
 
-# ---- what is counted -------------------------------------------------------------------------------------------------
+# ---- counts
+# ------------------------------------------------------------------------------------------------------------
 
 
 class Block(nn.Module):
@@ -102,7 +103,7 @@ class Half(DefaultSavePlanner):
 
 
 class Only(DefaultLoadPlanner):
-    """Reads entries of some names, of a state dict that was saved under another, and tells what it is asked."""
+    """Reads entries of some names, of a state dict that was saved under another, and records its calls."""
 
     def __init__(self, calls):
         super().__init__()
@@ -163,7 +164,7 @@ def refused(call):
 
 
 class OwnWriter(StorageWriter):
-    """A file for each process and one for all, with pickles; and what it was asked."""
+    """A file for each process and one for all, with pickles; it records its calls."""
 
     def __init__(self, folder):
         self.folder, self.calls = folder, []
@@ -366,7 +367,7 @@ def uneven(rank, size, folder):
         found += [
             str(wanting.grad.placements) if n > 1 else "",
             full(wanting.grad),
-        ]  # of one row PyTorch's is replicated
+        ]  # for one row PyTorch's is replicated
     pieces = DTensor.from_local(torch.full((3 - rank, 2), float(rank)), mesh, [Shard(0)], shape=(5, 2), stride=(2, 1))
     found += [list(pieces.shape), list(pieces.to_local().shape)]
     terms = DTensor.from_local(torch.full((3,), rank + 1.0), mesh, [Partial()])

@@ -1,4 +1,4 @@
-"""Programs as strangers write them for torch.distributed, and what they get wrong: run by PyTorch and by taeda."""
+"""Programs as strangers write them for torch.distributed, with their mistakes: run by PyTorch and by taeda."""
 
 import copy
 import os

@@ -117,7 +117,7 @@ def sampler(rank, size, folder):
 
 
 def applications(rank, size, folder):
-    """Writing distributed applications: messages, a group, gradients averaged by hand, and a ring of one's own."""
+    """Writing distributed applications: messages, a group, gradients averaged by hand, and a hand-written ring."""
     tensor = torch.zeros(1)
     if rank == 0:
         tensor += 1

@@ -19,7 +19,7 @@ OPS = {"SUM": np.add, "PRODUCT": np.multiply, "MIN": np.minimum, "MAX": np.maxim
 
 
 class Step:
-    """What one collective has: drawn equally by all processes."""
+    """The properties of one collective, drawn equally by all processes."""
 
     def __init__(self, draw, groups, number):
         self.draw, self.number = draw, number
@@ -42,7 +42,7 @@ class Step:
         return op != "AVG"
 
     def values(self, rank, n, more=0):
-        """What process ``rank`` of the group has, in NumPy."""
+        """The values of process ``rank`` of the group, in NumPy."""
         made = np.random.default_rng([self.number, rank, more]).integers(0, 3, n)
         return made.astype(bool) if self.dtype == "bool" else made
 

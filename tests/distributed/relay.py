@@ -69,7 +69,7 @@ class Relay:
             ]
 
     async def _reach(self, host, port):
-        for _ in range(400):  # who listens may not have begun
+        for _ in range(400):  # the listener may not have begun
             try:
                 return await asyncio.open_connection(host, port)
             except OSError:

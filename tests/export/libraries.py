@@ -32,7 +32,7 @@ class Library:
         self.free = getattr(library, f"{name}_free")
 
     def code(self, inputs, outputs):
-        """What a run with these structs gives."""
+        """The code that a run with these structs returns."""
         ins, outs = (Tensor * len(inputs))(*inputs), (Tensor * len(outs_ := list(outputs)))(*outs_)
         return self.run_raw(ins, len(inputs), outs, len(outs_))
 

@@ -1,5 +1,6 @@
-"""Random calls of what is public: shapes with zeros and ones, every dtype, strides of every sign, arguments in and out of
-range and of the wrong type. Call ``i`` of a family under a seed is always the same call."""
+"""Random calls of public functions: shapes with zeros and ones, every dtype, strides of every sign, arguments in and
+out of range and of the wrong type. Call ``i`` of a family under a seed is always the same call.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ ODD = [
 HUGE = [2**31, -(2**31), 2**40, 2**62, -(2**63), 2**63, 2**70]
 
 
-#: What depends on strides, or on more than its arguments.
+#: Functions that depend on strides, or on more than their arguments.
 BY_LAYOUT = "_$|slice_inverse|strided|view|contiguous|dim_order|empty|resize|drop|rrelu|gumbel|fractional|lowrank|lobpcg|get_device"
 
 
@@ -199,7 +200,7 @@ class Call:
         return [self.small() for _ in range(r.choice((0, 1, 2, 2, 3, 4, 6)))]
 
     def a_key(self):
-        """What stands between brackets."""
+        """The content of the brackets."""
         r = self.rng
         parts: list = []
         for _ in range(r.choice((0, 1, 1, 1, 2, 2, 3, 5))):
@@ -246,7 +247,7 @@ class Call:
             return self.index() if r.random() < 0.9 else self.small()
         if name in ("mask", "condition", "attn_mask", "where"):
             return self.tensor(dtype=taeda.bool) if r.random() < 0.85 else self.tensor()
-        if name == "weight" and len(self.shape) > 1 and r.random() < 0.7:  # of a convolution or a linear layer
+        if name == "weight" and len(self.shape) > 1 and r.random() < 0.7:  # a convolution's or a linear layer's
             lead = (r.choice((0, 1, 2, 4)), self.shape[1] if r.random() < 0.8 else 1)
             return self.tensor(lead + tuple(r.choice((1, 1, 2, 3)) for _ in self.shape[2:]))
         if name in ("dtype", "out_dtype"):
@@ -339,7 +340,7 @@ class Call:
 
     # ---- running ---------------------------------------------------------------------------------------------------------
     def run(self) -> None:
-        """Call, differentiate where that was drawn, and look at every result; some calls once more with dense operands."""
+        """Call, differentiate if that was drawn, and look at every result; some calls run again with dense operands."""
         again = None
         if self.compare:
             again = [dense(x) for x in self.args], {k: dense(v) for k, v in self.kwargs.items()}
@@ -360,7 +361,7 @@ class Call:
             self.expect_same(results, flatten(self.function(*again[0], **again[1])))
 
     def expect_same(self, results: list, others: list) -> None:
-        """What comes out may not depend on the strides of what went in."""
+        """Check that results do not depend on the strides of the arguments."""
         for x, y in zip(results, others, strict=True):
             x, y = x.detach(), y.detach()
             if x.dtype.is_floating_point and x.element_size() == 2:

@@ -1,4 +1,4 @@
-"""What is fuzzed: everything public that takes or makes tensors, in families by the file that it is written in."""
+"""The functions that are fuzzed: everything public that takes or makes tensors, in families by source file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import taeda
 from taeda._namespaces import NAMES
 from taeda.ops.table import METHODS
 
-#: Where users find functions: what they write before a name, and the namespace. The first place that has one counts.
+#: Places where users find functions: the text before a name, and the namespace. The first place that has one counts.
 HOMES: dict[str, Any] = {
     "": taeda,
     "linalg.": taeda.linalg,
@@ -26,7 +26,7 @@ HOMES: dict[str, Any] = {
     "Tensor.": taeda.Tensor,
 }
 
-#: Which modules of the package make a family, by the beginning of their names.
+#: The modules of the package that make a family, by the beginning of their names.
 FAMILIES = {
     "pointwise": (
         "ops.pointwise", "ops.powers", "ops.extrema", "ops.conjugation", "ops.elementary", "ops.comparison", "ops.activation", "ops.special", "ops.bessel", "ops.orthogonal",
@@ -64,14 +64,14 @@ _LEFT_OUT = {
     "takes functions": "Tensor.apply_ Tensor.map_ Tensor.map2_ Tensor.register_hook Tensor.register_post_accumulate_grad_hook",
     "moves storages between processes or devices": "Tensor.share_memory_ Tensor.pin_memory Tensor.cuda",
 }
-#: What is public and yet not called, with the reason.
+#: Public functions that are not called, with the reason.
 LEFT_OUT = {name: why for why, names in _LEFT_OUT.items() for name in names.split()}
 
 
-#: What ``x[key]`` runs.
+#: The methods of ``x[key]``.
 ITEMS = ("__getitem__", "__setitem__", "__delitem__", "__contains__")
 
-#: What answers wrong arguments with an AssertionError, as in PyTorch.
+#: Functions that answer wrong arguments with an AssertionError, as in PyTorch.
 ASSERTS = {"nn.functional.embedding", "nn.functional.multi_head_attention_forward", "sym_ite"}
 
 
@@ -101,7 +101,7 @@ def module_of(function: Callable) -> str | None:
     """The module inside the package that defines ``function``, None for one of another package."""
     if getattr(function, "__name__", "") in ITEMS:
         return "items"
-    if isinstance(function, types.MethodDescriptorType):  # of the core's classes, it does not say where it is from
+    if isinstance(function, types.MethodDescriptorType):  # a method of the core's classes does not name its module
         return "_core.tensor" if issubclass(function.__objclass__, taeda.Tensor) else None
     module = getattr(function, "__module__", None) or ""
     return module.removeprefix("taeda.") if module.startswith("taeda.") else None
@@ -109,7 +109,7 @@ def module_of(function: Callable) -> str | None:
 
 @functools.cache
 def members(family: str) -> tuple[str, ...]:
-    """The names of what a family calls, in order."""
+    """The names of a family's functions, in order."""
     begins = FAMILIES[family]
     return tuple(
         sorted(name for name, f in public().items() if name not in LEFT_OUT and f"{module_of(f)}.".startswith(begins))

@@ -53,7 +53,7 @@ def _extreme(x):
     return ends.repeat(x.numel() // 6 + 1)[: x.numel()].reshape(x.shape)
 
 
-#: What makes each kind of tensor, of the sizes of a tensor of floats where the kind can be of any.
+#: A maker for each kind of tensor, with the sizes of a tensor of floats if the kind can have any.
 KINDS: dict[str, Callable] = {
     "plain": lambda x: x.clone(),
     "with grad": _grad,
@@ -85,7 +85,7 @@ KINDS: dict[str, Callable] = {
     "nan": _with_nan,
 }
 NAMES = list(KINDS)
-#: What is read of a tensor without a call.
+#: Attributes that are read without a call.
 ATTRIBUTES = [name for name in dir(taeda.Tensor) if inspect.isdatadescriptor(getattr(taeda.Tensor, name, None))]
 
 
@@ -120,7 +120,7 @@ class Case(Call):
     def of_kind(self, kind: str, like=None):
         try:
             made = KINDS[kind](_base(like))
-        except NotImplementedError:  # of these sizes it has no such form
+        except NotImplementedError:  # there is no such form for these sizes
             made, kind = _base(like), "plain"
         self.kinds.append(kind)
         return made
@@ -132,7 +132,7 @@ class Case(Call):
 
     # ---- running ---------------------------------------------------------------------------------------------------------
     def run(self) -> None:
-        """Call, differentiate, and read every result: what a call gives can be printed and copied."""
+        """Call, differentiate, and read every result: results can be printed and copied."""
         for x in flatten(self.args[:1]):
             self.read_attribute(x)
         inputs = [x for x in flatten([self.args, list(self.kwargs.values())]) if x.requires_grad]
@@ -159,7 +159,7 @@ class Case(Call):
             readable(y)
 
     def called_under_vmap(self):
-        """The call for two examples at once, of what can be stacked."""
+        """The call for two examples at once, with the arguments that can be stacked."""
         args = list(self.args)
         places = [i for i, x in enumerate(args) if type(x) is taeda.Tensor]
         mapped = [i for i in places if self.rng.random() < 0.7] or places[:1]

@@ -1,4 +1,4 @@
-"""What makes a call of a function valid, where arguments drawn one by one hardly ever fit together.
+"""Recipes for valid calls of functions whose arguments, drawn one by one, hardly ever fit together.
 
 A recipe is a word for each argument. Letters are the sizes of a tensor, one size for each letter in a call; ``ij<n`` holds
 indices below size ``n``, ``ij?`` bools, ``ij+`` a positive definite matrix, ``ij|jk`` is a list of tensors (``ij|`` of one); ``name=word``

@@ -11,7 +11,7 @@ import warnings
 
 MEMORY = 6 << 30  # bytes of address space: a call that wants more gets a MemoryError
 
-#: What no argument should lead to.
+#: Exceptions that no argument should lead to.
 MISTAKES = (
     SystemError,
     NameError,

@@ -1,4 +1,4 @@
-"""What tests of compiled programs share."""
+"""Fixtures for tests of compiled programs."""
 
 import pytest
 

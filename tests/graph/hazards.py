@@ -1,4 +1,4 @@
-"""Programs in which something reads or writes what a compiled function has deferred. Each gives tensors to compare."""
+"""Programs in which other code reads or writes a compiled function's deferred results. Each gives tensors to compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs do with torch.jit, in one of them; it runs under the stand-in."""
+"""Usual uses of torch.jit, in one program; it runs under the stand-in."""
 
 import torch, io
 import torch.nn as nn, torch.nn.functional as F

@@ -105,7 +105,7 @@ class Gpu:
         return place
 
     def run(self, function: c_void_p, arrays: list[np.ndarray], arg: np.ndarray) -> None:
-        """Compute all rows; what the kernel writes comes back into ``arrays``."""
+        """Compute all rows; the kernel's results are copied back into ``arrays``."""
         places = [self.send(a) for a in arrays]
         pointers, numbers = self.send(np.array([p.value for p in places], np.uint64)), self.send(arg)
         n = c_uint64(COUNT)
@@ -119,7 +119,7 @@ class Gpu:
 
 
 def made_kernels(names: list[str]) -> dict[Key, int]:
-    """What is made, and its address here, where every pointwise op is called on its samples in every dtype."""
+    """The kernels that are made, and their addresses, when every pointwise op is called on its samples in every dtype."""
     made, build = {}, callbacks.build_pointwise
 
     def watch(*key: Any) -> int:
@@ -158,7 +158,7 @@ def numbers(op: Any, i: int, dtype: str, rng: np.random.Generator) -> np.ndarray
     low, high = derived._domain(op, i)
     values = rng.uniform(low, high, COUNT)
     if dtype == "bool" or "int" in dtype:
-        values = rng.integers(1, 20, COUNT)  # not 0: what divides by it is refused before it reaches a kernel
+        values = rng.integers(1, 20, COUNT)  # not 0: division by 0 is refused before it reaches a kernel
         if dtype == "bool":
             values %= 2
         elif not dtype.startswith("u") and low < 0 and op.name not in SHIFTS:

@@ -197,7 +197,7 @@ _QUANTISATION = (
 
 _SHARDING = "taeda.distributed has no such part; see docs/sharding.md for what there is"
 
-#: By PyTorch's module: why names cannot work, and the names. Those in lower case are functions.
+#: By PyTorch's module: why names cannot work, and the names. Lower-case names are functions.
 REFUSED: dict[str, tuple[str, str]] = {
     "": (
         "there are no quantised tensors",
@@ -253,7 +253,7 @@ REFUSED: dict[str, tuple[str, str]] = {
 
 
 def has_module(name: str) -> bool:
-    """Whether the tables say what is in ``torch.<name>``."""
+    """Whether the tables have an entry for ``torch.<name>``."""
     return any(name in table for table in (NAMES, ANSWERS, REFUSED))
 
 

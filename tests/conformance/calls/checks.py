@@ -10,10 +10,11 @@ from ..opdb.checks import Differs, close, explain, seeded
 from ..opdb.translate import Missing, find, translate
 from .forms import calls
 
-#: Of some functions, how many results are compared: others are defined up to a sign, or scratch that PyTorch leaves open.
+#: For some functions, how many results are compared: others are defined up to a sign, or scratch that PyTorch leaves
+#: open.
 COMPARED = {"linalg.eigh": 1, "embedding_bag": 1}
 
-#: Forms that differ, with the reason: by function and how what is told of them begins.
+#: Forms that differ, with the reason: by function and by the beginning of the message about them.
 MEANT: dict[str, dict[str, str]] = {
     "Tensor.to": {"Tensor.to.prim_other": "a bool is no device and no dtype, though PyTorch takes it for one"},
     "conv_tbc": {"conv_tbc pad=-1": "a negative padding is an error, as in the other convolutions"},
@@ -45,7 +46,7 @@ MEANT: dict[str, dict[str, str]] = {
 
 
 def compare(path: str, limit: int = 1) -> tuple[list[str], int]:
-    """What differs between the frameworks in the calls of the function at ``path``, and how many calls PyTorch takes."""
+    """The differences between the frameworks in calls of the function at ``path``, and how many calls PyTorch accepts."""
     theirs = find(path, torch)
     try:
         ours = find(path)

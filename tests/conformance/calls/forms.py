@@ -16,7 +16,7 @@ from ..opdb.checks import entries, pick
 #: Where PyTorch's functions are, and what their names begin with among the schemas.
 SPACES = {"": "", "Tensor": "", "linalg": "linalg_", "fft": "fft_", "special": "special_", "nn.functional": ""}
 
-#: What NumPy calls a parameter; PyTorch's own functions take that name too.
+#: NumPy's names of parameters; PyTorch's own functions take these names too.
 NUMPY = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 
 SKIPPED = re.compile(
@@ -168,7 +168,7 @@ def schemas(name: str) -> list[Any]:
 
 @functools.cache
 def samples() -> dict[str, list]:
-    """Of the operator database, entries by what they call."""
+    """Entries of the operator database, by the function that they call."""
     found: dict[str, list] = {}
     for op in entries().values():
         found.setdefault(op.name, []).append(op)
@@ -193,7 +193,7 @@ def _sampled(path: str, limit: int) -> Iterator[tuple]:
 
 
 def _bound(arguments: list[Argument], args: tuple, kwargs: dict) -> dict | None:
-    """The values of a call by parameter; None where they do not fit."""
+    """The values of a call by parameter; None if they do not fit."""
     positional = [a for a in arguments if not a.keyword]
     if len(args) > len(positional):
         return None
@@ -216,7 +216,7 @@ def _bound(arguments: list[Argument], args: tuple, kwargs: dict) -> dict | None:
 def calls(path: str, limit: int = 1) -> Iterator[tuple[str, tuple, dict]]:
     """Calls of the function at ``path`` in all its forms, with what each is: ``(label, args, kwargs)``.
 
-    Not all of them are right: PyTorch says which.
+    Some of them are wrong: PyTorch says which.
     """
     space, _, name = path.rpartition(".")
     method = space == "Tensor"
@@ -286,7 +286,7 @@ def _forms(arguments: list[Argument], values: dict, method: bool) -> Iterator[tu
         yield (f"{a.name}=None", *call({**given, a.name: None}))
         yield (f"{a.name}=None by name", *call({**given, a.name: None}, {}))
     data = _data()[0]
-    for a in arguments[first:]:  # one argument that has a default, or is of another type that is taken for it
+    for a in arguments[first:]:  # one argument that has a default, or has another type that is accepted
         if not a.required and a.name not in given:
             for other in _others(a, data):
                 yield (f"{a.name}={other!r:.20}", *call({**given, a.name: other}, {} if a.keyword else None))

@@ -14,12 +14,12 @@ import taeda
 from .checks import describe, explain, pick, seeded, tensors
 from .translate import Missing, translate
 
-#: What a call may raise; anything else is an accident of the implementation.
+#: The exceptions that a call may raise; any other one is an accident of the implementation.
 MEANT = (TypeError, ValueError, RuntimeError, IndexError, OverflowError, AssertionError)
 
 
 def spoiled(x) -> Iterator[tuple[str, object]]:
-    """What a parameter that was given ``x`` may not take, or only sometimes: what it is, and the value."""
+    """Wrong or sometimes wrong values in place of ``x``: a description, and the value."""
     if isinstance(x, torch.Tensor) and x.layout is torch.strided:
         x = x.detach()
         for dtype in (torch.float64, torch.int64, torch.bool, torch.complex64):
@@ -83,7 +83,7 @@ def is_of_the_database(error: Exception) -> bool:
 
 
 def refusals(op) -> list[str]:
-    """What is wrong with how calls of ``op``, and of its in-place form, fail in taeda."""
+    """The faults in how calls of ``op``, and of its in-place form, fail in taeda."""
     found = []
     dtype = next((d for d in (torch.float32, torch.int64, torch.bool) if d in op.supported_dtypes("cpu")), None)
     if dtype is None:

@@ -74,10 +74,10 @@ WIDER = {
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,
 }
-# A seed is for all devices. Those that are not there keep it, with the text of the call stack: half the time of these tests.
+# A seed is for all devices. Missing devices keep it, with the text of the call stack: half the time of these tests.
 for _device in (torch.cuda, torch.xpu, torch.mtia):
     _device.manual_seed_all = lambda seed: None
-# Which test draws samples is looked for in the call stack, each time: most of the rest.
+# The test that draws samples is looked up in the call stack, each time: most of the rest.
 common_utils.extract_test_fn = core.extract_test_fn = lambda: None
 KINDS = ("value", "view", "out", "inplace", "method", "gradient", "second", "error")
 
@@ -199,7 +199,7 @@ def pick(samples, limit):
 
 
 class Entry:
-    """The checks of one entry; ``failures`` maps a kind of check to what went wrong, ``counts`` to how many were run."""
+    """The checks of one entry; ``failures`` maps a kind of check to its failures, ``counts`` to the number of checks."""
 
     def __init__(self, op, limit=None, dtypes=DTYPES):
         self.op, self.limit = op, limit
@@ -259,7 +259,7 @@ class Entry:
             try:
                 close(got, want, label, exact, self.unspecified)
             except Differs as failure:
-                try:  # what is defined only up to a sign or a phase
+                try:  # results defined only up to a sign or a phase
                     process = sample.output_process_fn_grad
                     close(translate(process)(got), process(want), label, None if exact is None else process(exact))
                 except Exception:
@@ -276,7 +276,7 @@ class Entry:
         try:
             if isinstance(want, (tuple, list)):
                 close(got[0], want[0])
-            else:  # argsort: the order of what it names
+            else:  # argsort: the order of the elements that it names
                 input, dim = (
                     sample.input,
                     (*sample.args, *([sample.kwargs["dim"]] if "dim" in sample.kwargs else []), -1)[0],
@@ -418,7 +418,7 @@ class Entry:
             self.counts["error"] += 1
             got = None
             converted, our_error = seeded(lambda a=args, k=kwargs, m=memo: (translate(a, m), translate(dict(k), m)))
-            if our_error is None:  # else the tensor itself is refused: too many dimensions
+            if our_error is None:  # otherwise the tensor itself is refused: too many dimensions
                 got, our_error = seeded(self.ours, *converted[0], **converted[1])
             if our_error is None:
                 self.note(

@@ -15,7 +15,7 @@ from .samples import calls, chosen
 
 
 def results(function, args, kwargs, given):
-    """What a call gives on arguments that are results of pointwise ops, and its gradients; or its error."""
+    """The results of a call on arguments that are results of pointwise ops, and its gradients; or its error."""
     taeda.manual_seed(1)
     leaves = [t.requires_grad_() if t.dtype.is_floating_point or t.dtype.is_complex else t for t in given]
     late = iter([t if t.dtype is taeda.bool or "float8" in str(t.dtype) else t * 1 for t in leaves])
@@ -24,7 +24,7 @@ def results(function, args, kwargs, given):
         out = tensors(function(*args, **kwargs))
     except Exception as error:
         return type(error), str(error)
-    out += tensors([args, kwargs])  # what it wrote to
+    out += tensors([args, kwargs])  # tensors that it wrote to
     sources = [t for t in leaves if t.requires_grad]
     through = [t for t in out if t.requires_grad]
     grads = []
@@ -38,7 +38,7 @@ def results(function, args, kwargs, given):
 
 
 def attempt(function, args, kwargs, **options) -> str:
-    """What differs; ``""`` if nothing does. ``options`` are those of ``compile``."""
+    """The difference; ``""`` if there is none. ``options`` are those of ``compile``."""
     found = [t.detach() for t in tensors([list(args), kwargs])]
     want = results(function, args, kwargs, copies(found))
     before = fusion.set_least(0)
@@ -54,7 +54,7 @@ def attempt(function, args, kwargs, **options) -> str:
 
 
 def attempt_pass(function, args, kwargs) -> str:
-    """What differs of gradients where a backward pass is repeated from its launches; ``""`` if nothing does."""
+    """The difference in gradients when a backward pass is repeated from its launches; ``""`` if there is none."""
     found = [t.detach() for t in tensors([list(args), kwargs])]
 
     def run():

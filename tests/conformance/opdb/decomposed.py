@@ -1,4 +1,4 @@
-"""Entries of the operator database as exported programs, decomposed: what they give, and in which ops.
+"""Entries of the operator database as exported programs, decomposed: their results, and their ops.
 
 ``python -m tests.conformance.opdb.decomposed [expression]`` prints which entries are written in canonical ops alone.
 """
@@ -35,7 +35,7 @@ class _Call(taeda.nn.Module):
 
 
 def attempt(function, args, kwargs):
-    """None where the call can't be exported; else the names of ops that are not canonical.
+    """None if the call can't be exported; else the names of ops that are not canonical.
 
     Raises:
         AssertionError: the decomposed program gives something else.
@@ -69,7 +69,7 @@ def attempt(function, args, kwargs):
 
 
 def compare_gradients(function, module, args):
-    """Raise an AssertionError where the gradients of ``module`` are others than those of ``function``."""
+    """Raise an AssertionError if the gradients of ``module`` differ from those of ``function``."""
     want = gradients(function, args)
     if want is None:
         return
@@ -83,7 +83,7 @@ def compare_gradients(function, module, args):
 
 
 def gradients(function, args):
-    """Of a weighted sum of the results, by the arguments; None where they have none."""
+    """The gradients of a weighted sum of the results, by the arguments; None if there are none."""
     args = taeda.utils._pytree.tree_map(_leaf, tuple(args))
     leaves = [x for x in taeda.utils._pytree.tree_leaves(args) if isinstance(x, taeda.Tensor) and x.requires_grad]
     taeda.manual_seed(42)  # as the database's functions do
@@ -118,7 +118,7 @@ def samples_of(op, limit):
 
 
 def left_by_pytorch(op):
-    """Names of ops outside of the core set that PyTorch leaves of the first sample; None where it can't export it."""
+    """Names of ops outside of the core set that PyTorch keeps for the first sample; None if it can't export it."""
     left = set()
     for sample in samples_of(op, 1):
         try:

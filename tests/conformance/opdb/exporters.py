@@ -1,6 +1,6 @@
 """In-place forms of the database's entries, and layers with their options, through every way out of Python.
 
-``python -m tests.conformance.opdb.exporters [expression]`` prints what does not agree.
+``python -m tests.conformance.opdb.exporters [expression]`` prints the disagreements.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ WAYS = {
 
 
 def outcome(way, model, args):
-    """``agrees``, or what is wrong."""
+    """``agrees``, or the fault."""
     with warnings.catch_warnings(), taeda.no_grad():
         warnings.simplefilter("ignore")
         taeda.manual_seed(0)

@@ -1,7 +1,7 @@
 """Extreme integers: every sample of the database with one of its integer arguments replaced by a size near the ends of 64 bits.
 
-No call may end the process, take more memory or time than the worker allows, or give other values than PyTorch. Where one
-framework raises and the other does not, that is told too.
+No call may end the process, take more memory or time than the worker allows, or give other values than PyTorch. It is
+also reported if one framework raises and the other does not.
 
 python -m tests.conformance.opdb.extremes [REGEX [SAMPLES]]     (0: all samples)
 """
@@ -71,7 +71,7 @@ def variants(op, limit) -> Iterator[tuple]:
 
 
 def outcome(function, args, kwargs):
-    """What a call gives, and what it raises."""
+    """The result of a call, and its exception."""
     try:
         return function(*args, **kwargs), None
     except Exception as error:
@@ -79,7 +79,7 @@ def outcome(function, args, kwargs):
 
 
 def compare(function, args, kwargs) -> str:
-    """What is wrong with a call; "" if nothing is."""
+    """The fault of a call; "" if there is none."""
     mine = (copied(translate(args)), copied(translate(kwargs)))
     torch.manual_seed(0)
     taeda.manual_seed(0)
@@ -132,7 +132,7 @@ def work(names: list[str], limit: int | None, begin: int) -> None:
 
 
 def check(names: list[str], limit: int | None = 1) -> Iterator[str]:
-    """What is wrong with entries, one line a call; calls that end the process in PyTorch are left out."""
+    """The faults of entries, one line a call. Calls that end the process in PyTorch are left out."""
     begin = 0
     home = str(Path(taeda.__file__).parents[1])
     path = os.pathsep.join([home, str(TESTS), os.environ.get("PYTHONPATH", "")])

@@ -40,11 +40,11 @@ EXACT = os.environ.get("TAEDA_TARGET") == "lane"
 
 #: What gives a number or memory that holds anything, or changes the form alone.
 NO_LAUNCH = {"item", "to", "empty", "empty_like", "new_empty", "new_empty_strided", "resize_", "resize_as_"}
-#: What is drawn on the host and copied to the device.
+#: Numbers drawn on the host and copied to the device.
 DRAWN = set(
     "cauchy exponential geometric log_normal normal normal.in_place rand_like randint_like randn_like uniform".split()
 )
-#: What the CPU computes by tiles, and a GPU by its definition: there values must be close.
+#: Ops that the CPU computes by tiles, and a GPU by their definition: there values must be close.
 CLOSE = set(
     "nn.functional.scaled_dot_product_attention nn.TransformerEncoder nn.TransformerEncoderLayer "
     "nn.TransformerDecoderLayer".split()
@@ -65,7 +65,7 @@ def moved(thing):
 
 
 def bits(t, exact=EXACT):
-    """What tells a tensor's elements apart: its bytes, in order; the elements where they need only be close."""
+    """A key for comparing a tensor's elements: its bytes, in order; the elements themselves if they need only be close."""
     t = t.detach().cpu().resolve_conj().resolve_neg().contiguous()
     if t.is_sparse or t.layout is not taeda.strided:
         return [bits(x, exact) for x in (t.coalesce().indices(), t.coalesce().values())]
@@ -125,7 +125,7 @@ def attempt(function, args, kwargs, smooth, exact=EXACT):
 
 
 def check(op, limit=1) -> list[str]:
-    """What differs."""
+    """The differences."""
     bad, dtype = [], dtype_of(op)
     if dtype is None:
         return []

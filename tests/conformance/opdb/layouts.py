@@ -65,7 +65,7 @@ def results(thing) -> list:
 
 
 def check(op, limit=2) -> list[str]:
-    """What differs, one line for each call."""
+    """The differences, one line for each call."""
     bad = []
     try:
         function = translate(op.op)
@@ -77,7 +77,7 @@ def check(op, limit=2) -> list[str]:
             args, kwargs = mapped(lambda x, form=form: form(x.detach()) if isinstance(x, torch.Tensor) else x, plain)
             given = tensors([args, kwargs])
             if name == "sizes 1" and not all(t.is_floating_point() for t in given):
-                continue  # indices of what is no longer there: PyTorch does not check all of them
+                continue  # indices of elements that are gone: PyTorch does not check all of them
             if name != "contiguous" and all(
                 t.stride() == s.stride() for t, s in zip(given, tensors(list(plain)), strict=True)
             ):

@@ -35,7 +35,7 @@ def work(function, args, kwargs) -> None:
 
 
 def attempt(function, args, kwargs) -> str:
-    """What stays of each call; ``""`` if nothing does."""
+    """The objects and memory that stay after each call; ``""`` if there are none."""
     for _ in range(3):  # plans, kernels, warnings
         work(function, args, kwargs)
     gc.collect()
@@ -49,7 +49,7 @@ def attempt(function, args, kwargs) -> str:
         gc.enable()
     gc.collect()
     objects = sys.getallocatedblocks() - objects
-    if memory <= 0 and objects < ROUNDS:  # of what Python itself keeps for later there is less than one a call
+    if memory <= 0 and objects < ROUNDS:  # Python itself keeps less than one object a call
         return ""
     return f"{memory / ROUNDS:.0f} bytes of tensors, {objects / ROUNDS:.1f} objects a call"
 

@@ -1,4 +1,4 @@
-"""Libraries: an entry's call, built as a shared library and run by ctypes, gives what the call gives, bit for bit.
+"""Libraries: an entry's call, built as a shared library and run by ctypes, gives the call's results, bit for bit.
 
 python -m tests.conformance.opdb.libraries [REGEX [SAMPLES]]     (0: all samples)
 """
@@ -33,7 +33,7 @@ class Call(taeda.nn.Module):
 
 
 def struct_of(t, memory) -> Tensor:
-    """What a library takes, for a tensor's dtype and sizes, in memory of so many bytes."""
+    """A library's argument for a tensor's dtype and sizes, in the given memory."""
     import ctypes
 
     sizes = (ctypes.c_int64 * t.dim())(*t.shape)
@@ -41,7 +41,7 @@ def struct_of(t, memory) -> Tensor:
 
 
 def memory_of(t):
-    """The bytes of a contiguous tensor, one more than there are: what is empty has an address, too."""
+    """The bytes of a contiguous tensor, and one more: an empty tensor has an address, too."""
     found = np.zeros(t.numel() * t.itemsize + 1, np.uint8)
     if t.numel():
         found[:-1] = t.reshape(-1).view(taeda.uint8).numpy()
@@ -49,7 +49,7 @@ def memory_of(t):
 
 
 def attempt(function, args, kwargs) -> str:
-    """What differs; ``""`` if nothing does, ``"-"`` and why if there is no library."""
+    """The difference; ``""`` if there is none, ``"-"`` and the reason if there is no library."""
     given = [t.detach().contiguous().clone() for t in tensors([list(args), kwargs])]
     model = Call(function, args, kwargs)
     taeda.manual_seed(1)

@@ -1,4 +1,5 @@
-"""Plans: the launches of an entry's call, repeated on other memory, give what the call gives, bit for bit, or there is no plan.
+"""Plans: the launches of an entry's call, repeated on other memory, give the call's results, bit for bit, or there is
+no plan.
 
 python -m tests.conformance.opdb.plans [REGEX [SAMPLES]]     (0: all samples)
 """
@@ -34,7 +35,7 @@ def copies(found):
 
 
 def attempt(function, args, kwargs) -> str:
-    """What differs; ``""`` if nothing does, ``"-"`` and why if there is no plan."""
+    """The difference; ``""`` if there is none, ``"-"`` and the reason if there is no plan."""
     found = [t.detach() for t in tensors([list(args), kwargs])]
 
     def call(*given):

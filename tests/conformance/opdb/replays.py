@@ -1,4 +1,4 @@
-"""Traces: an observed call of an entry, repeated from its launches on other memory, gives what the call gives, bit for bit.
+"""Traces: an observed call of an entry, repeated from its launches on other memory, gives its results, bit for bit.
 
 python -m tests.conformance.opdb.replays [REGEX [SAMPLES]]     (0: all samples)
 """
@@ -18,7 +18,7 @@ from .plans import copies, main, same
 
 
 def attempt(function, args, kwargs) -> str:
-    """What differs; ``""`` if nothing does, ``"-"`` and why if the call is not repeated."""
+    """The difference; ``""`` if there is none, ``"-"`` and the reason if the call is not repeated."""
     found = [t.detach() for t in tensors([list(args), kwargs])]
 
     def call(*given):

@@ -21,7 +21,7 @@ def work():
     from .checks import check
 
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a test prints is not an answer
+    os.dup2(2, 1)  # a test's output is not an answer
     taeda.set_num_threads(1)
     for line in sys.stdin:
         task = json.loads(line)

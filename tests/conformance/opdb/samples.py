@@ -50,7 +50,7 @@ def copied(thing):
 def calls(op, limit, fails=False) -> Iterator[tuple]:
     """``(function, args, kwargs)`` of taeda for each plain sample; with ``fails`` also of those that raise.
 
-    Which calls raise, and what the others give, is compared with PyTorch elsewhere.
+    Other tests compare exceptions and results with PyTorch.
     """
     for sample in plain_samples(op, limit):
         function = translate(op.op)

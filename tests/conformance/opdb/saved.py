@@ -1,8 +1,9 @@
-"""What an op keeps for its derivative, found by changing a tensor between the forward and the backward pass.
+"""The tensors that an op keeps for its derivative, found by changing a tensor between the forward and the backward
+pass.
 
 Each entry of the database runs forward, one of its tensors (an argument or a result) is changed in one of `WAYS`, and
-then comes backward. taeda must raise, or give the gradient of what was computed. It must not raise where PyTorch gives that
-gradient: then it keeps what PyTorch does not.
+then comes backward. taeda must raise, or give the gradient of the computation as it was. If it raises where PyTorch
+gives that gradient, it keeps a tensor that PyTorch does not.
 
 ``python -m tests.conformance.opdb.saved [REGEX [SAMPLES]]`` prints each case that is wrong, and counts.
 """
@@ -21,7 +22,7 @@ from .checks import Differs, close, name_of, seeded, tensors
 from .samples import chosen, dtype_of, plain_samples
 from .translate import Missing, back, translate
 
-#: By name, what is done to a tensor: a function of the framework and the tensor.
+#: Writes to a tensor, by name: a function of the framework and the tensor.
 WRITES = {
     "mul_": lambda _, t: t.logical_not_() if str(t.dtype).endswith("bool") else t.mul_(2),
     "write and .data": lambda _, t: setattr(t.zero_(), "data", t.detach().clone() + 1),
@@ -128,7 +129,7 @@ def _cases(run, ways):
 
 
 def check(op, limit=1, ways=tuple(WAYS)):
-    """For each case of an entry, the label and what is wrong: ``wrong gradient``, ``raises``, or None."""
+    """For each case of an entry, the label and the fault: ``wrong gradient``, ``raises``, or None."""
     dtype = dtype_of(op, (torch.float64, torch.complex128))
     if not op.supports_autograd or dtype not in op.supported_backward_dtypes("cpu"):
         return
@@ -169,7 +170,7 @@ def _verdict(run, frozen, way, at, output, truth):
     if their_kind == "refused":
         return None
     our_kind, ours = run(taeda, frozen).gradients(way, at, output)
-    if output and way in WRITES:  # what was written enters the result
+    if output and way in WRITES:  # the written values enter the result
         truth = run(torch, frozen).gradients(way, at, True, True)[1]
     theirs_right = their_kind == "gradients" and _same([translate(g) for g in theirs], truth)
     if our_kind == "gradients":

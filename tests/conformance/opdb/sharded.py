@@ -1,6 +1,6 @@
 """The database's entries with DTensors for tensors, cut in several ways, against plain tensors: values and gradients.
 
-Run on several processes, of which each prints what it found:
+Run on several processes, each of which prints its findings:
 
     python -m taeda.distributed.run --nproc_per_node=2 -m tests.conformance.opdb.sharded [REGEX [SAMPLES]]
 """
@@ -73,7 +73,7 @@ def gradients(made, leaves):
 
 
 def attempt(function, args, kwargs, mesh, rng) -> str:
-    """What is wrong, ``"refused: ..."``, or nothing."""
+    """The fault, ``"refused: ..."``, or nothing."""
     leaves, structure = tree_flatten((args, kwargs))
     plain = [x.detach().clone().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in leaves]
     a, k = tree_unflatten(plain, structure)

@@ -1,4 +1,4 @@
-"""The counts of a sweep as a table per family, and the list of what differs."""
+"""The counts of a sweep as a table per family, and the list of differences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .exceptions import META
 
 
 def unexpected(result: dict, meant: dict) -> dict:
-    """Failures of a result that are not listed as meant; a failure of the database itself is none of ours."""
+    """Failures of a result that are not listed as meant, without failures of the database itself."""
     allowed = meant.get(result["op"], {})
     return {kind: lines for kind, lines in result["failures"].items() if kind not in allowed and kind != "database"}
 

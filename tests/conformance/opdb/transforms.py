@@ -262,7 +262,7 @@ class Trial:
 
 
 def mixes(n: int, every: bool):
-    """Which of ``n`` arguments are mapped: all mixtures, or some."""
+    """Which of ``n`` arguments are mapped: all combinations, or some."""
     if every and n <= 4:
         return [[0 if b else None for b in bits] for bits in itertools.product((1, 0), repeat=n) if any(bits)]
     found = [[0] * n]
@@ -288,7 +288,7 @@ def trials(n: int, differentiable: bool, twice: bool, every: bool):
 
 
 def check(op, limit=1, every=False) -> tuple[dict[str, str], set[str]]:
-    """What differs, by a label; and which ops ran example by example. Where both frameworks raise, nothing differs."""
+    """The differences, by a label, and the ops that ran example by example. If both frameworks raise, nothing differs."""
     bad: dict[str, str] = {}
     dtypes = op.supported_dtypes("cpu")
     dtype = torch.float64 if torch.float64 in dtypes else next(iter(dtypes), torch.float32)
@@ -364,8 +364,9 @@ def compare(bad: dict, label: str, mine: Trial, theirs: Trial, todo) -> None:
 
 
 def _agrees(trial: Trial, name: str, got: list) -> bool:
-    """Whether PyTorch gives ``got`` too: NaN where the function is NaN, and of what reads one triangle of a matrix a gradient
-    whose derivative is not symmetric."""
+    """Whether PyTorch gives ``got`` too: NaN where the function is NaN, and, for ops that read one triangle of a
+    matrix, a gradient whose derivative is not symmetric.
+    """
     try:
         close([g.detach() for g in got], [w.detach() for w in getattr(trial, name)()[0]])
     except Exception:
@@ -382,7 +383,7 @@ def _of_module(framework, module, example, names, n):
 
 
 def check_module(ours, theirs, inputs, our_inputs, every=False) -> dict[str, str]:
-    """What differs for a layer, called with its inputs and its parameters as arguments; as :func:`check`."""
+    """The differences for a layer, called with its inputs and its parameters as arguments; as :func:`check`."""
     bad: dict[str, str] = {}
     twins = []
     for framework, module, (args, kwargs) in ((taeda, ours, our_inputs), (torch, theirs, inputs)):

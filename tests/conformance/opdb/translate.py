@@ -1,4 +1,4 @@
-"""What an object of PyTorch means in taeda: tensors, dtypes, functions, and functions of the database that call PyTorch."""
+"""taeda's objects for PyTorch's: tensors, dtypes, functions, and functions of the database that call PyTorch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMESPACES = (
 
 
 def with_seed(op, *args, **kwargs):
-    """What the database calls ``wrapper_set_seed``: a call from a known place in the random stream."""
+    """The database's ``wrapper_set_seed``: a call from a known place in the random stream."""
     taeda.manual_seed(42)
     return op(*args, **kwargs)
 
@@ -54,11 +54,11 @@ def find(path: str, root=taeda):
 
 @functools.cache
 def paths() -> dict:
-    """Of each public callable of PyTorch, by identity, its dotted path."""
+    """The dotted path of each public callable of PyTorch, by identity."""
     found: dict = {}
     for space in NAMESPACES:
         root = find(space, torch)
-        names = reversed(dir(root))  # of two names in one place, the first, and rather a public one
+        names = reversed(dir(root))  # if a place has two names, the first, preferably a public one
         for name in sorted(names, key=lambda name: not name.startswith("_")):
             try:
                 thing = getattr(root, name)

@@ -24,7 +24,7 @@ from .samples import calls, chosen, copied
 EXACT = 1e-4
 #: Entries of ops that ONNX has no form of: complex eigenvalues, factors with blocks, bits of floats.
 LACKING = r"linalg\.(eig|eigvals|ldl_.*)|histogram|nextafter|hash_tensor|resize_|resize_as_|istft"
-#: Vectors whose signs are free: what is compared is their product, and the values.
+#: Vectors whose signs are free: their product is compared, and the values.
 VECTORS = {
     "linalg.eigh": lambda w, V: [w, V * w.unsqueeze(-2) @ V.mT],
     "linalg.svd": lambda U, S, Vh: [S, _product(U, S, Vh), U.mT @ U, Vh @ Vh.mT],
@@ -55,7 +55,7 @@ def sizes_of(tree):
 
 
 def attempt(function, args, kwargs, name="", opset=None, dynamic=False):
-    """What came of a call: ``agrees``, ``not recorded``, ``not in ONNX``, ``no tensor``, or what is wrong.
+    """The outcome of a call: ``agrees``, ``not recorded``, ``not in ONNX``, ``no tensor``, or the fault.
 
     With ``dynamic`` all sizes may change that the op allows to. Where onnxruntime has no kernel for the types, the
     package onnx's reference implementation is asked.

@@ -1,4 +1,4 @@
-"""What PyTorch's own examples of fx do, written anew."""
+"""PyTorch's own examples of fx, written anew."""
 
 import operator
 import time

@@ -1,4 +1,4 @@
-"""What Node a call of each public function makes with 1 to 4 Proxies."""
+"""The Node that a call of each public function makes with 1 to 4 Proxies."""
 
 # ruff: noqa
 
@@ -15,7 +15,7 @@ for space, mod in (
     ("special", torch.special),
 ):
     for n in sorted(dir(mod)):
-        if n.startswith(("_", "set_", "use_", "manual_seed")):  # they set what the process has
+        if n.startswith(("_", "set_", "use_", "manual_seed")):  # they change settings of the process
             continue
         if n in ("result_type", "can_cast", "promote_types", "smm", "dsmm", "spmm"):  # of dtypes, and sparse tensors
             continue

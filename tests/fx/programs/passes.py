@@ -1,4 +1,4 @@
-"""Passes, rewriting, interpreters, copies, editing, tracers of one's own."""
+"""Passes, rewriting, interpreters, copies, editing, custom tracers."""
 
 # ruff: noqa
 import torch, torch.fx as fx, operator, copy, pickle

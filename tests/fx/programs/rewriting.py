@@ -1,4 +1,4 @@
-"""Fusion, rewriting, matching, splitting and passes, and what they print."""
+"""Fusion, rewriting, matching, splitting and passes, and their output."""
 
 # ruff: noqa
 import copy, operator
