@@ -132,6 +132,12 @@ def test_training_gives_the_bits_of_calls_in_fewer_launches(name):
     assert all(a.equal(b) for a, b in zip(want, got, strict=True)) and fused < eager
 
 
+def test_modes_that_replay_calls_on_the_cpu_give_the_bits_of_calls():
+    want, eager = trained("mlp", lambda f: f)
+    got, fused = trained("mlp", lambda f: taeda.compile(f, mode="reduce-overhead"))
+    assert all(a.equal(b) for a, b in zip(want, got, strict=True)) and fused < eager
+
+
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 
