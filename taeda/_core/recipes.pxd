@@ -153,8 +153,8 @@ ctypedef int (*computer_t)(Recipe) except -1
 cdef void set_computer(computer_t function) noexcept
 cdef int compute(Recipe r) except -1
 
-# Whether kernels compute in a dtype itself; whether a tensor's memory is in this thread's place; whether only taeda can read and write a tensor; whether a recipe computes
-# exactly that tensor, in the form of `out`.
+# Whether kernels compute in a dtype itself; whether a tensor's memory is in this thread's place; whether only taeda can
+# read and write it, and recipes support its dtype; whether a recipe computes exactly that tensor, in the form of `out`.
 cdef bint is_plain(int code) noexcept
 cdef bint holds_values(Tensor t) noexcept
 cdef bint is_free(Tensor t) noexcept

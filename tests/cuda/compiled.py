@@ -132,11 +132,17 @@ def test_training_gives_the_bits_of_calls_in_fewer_launches(name):
     assert all(a.equal(b) for a, b in zip(want, got, strict=True)) and fused < eager
 
 
+def test_modes_that_replay_calls_on_the_cpu_give_the_bits_of_calls():
+    want, eager = trained("mlp", lambda f: f)
+    got, fused = trained("mlp", lambda f: taeda.compile(f, mode="reduce-overhead"))
+    assert all(a.equal(b) for a, b in zip(want, got, strict=True)) and fused < eager
+
+
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 
 def test_work_of_two_streams_is_deferred_on_its_own_and_waited_for():
-    x = there(40, 30)
+    x = there(200, 100)
     first, second = cuda.Stream(), cuda.Stream()
 
     def run(x):
@@ -162,7 +168,7 @@ def test_work_of_two_streams_is_deferred_on_its_own_and_waited_for():
 
 def test_an_operand_of_another_stream_is_computed_there():
     """The launches of both streams are in the order of the calls: the event comes between them."""
-    x, side = there(40, 30), cuda.Stream()
+    x, side = there(200, 100), cuda.Stream()
 
     def run(x):
         y = x * 2
@@ -178,7 +184,7 @@ def test_an_operand_of_another_stream_is_computed_there():
 
 
 def test_what_is_deferred_runs_before_an_event_though_nobody_reads_it():
-    x, kept = there(40, 30), []
+    x, kept = there(200, 100), []
     taeda.compile(lambda x: kept.append(x * 2 + 1))(x)
     assert not fusion.is_computed(kept[0])
     cuda.Event().record()
@@ -214,7 +220,7 @@ def test_a_backward_pass_over_two_streams():
 
 
 def test_a_compiled_function_in_a_graph():
-    x, y = there(40, 30), there(40, 30, seed=1)
+    x, y = there(200, 100), there(200, 100, seed=1)
     compiled = taeda.compile(chain)
     with cuda.stream(cuda.Stream()):
         compiled(x, y)
@@ -222,13 +228,13 @@ def test_a_compiled_function_in_a_graph():
     graph = cuda.CUDAGraph()
     with cuda.graph(graph):
         made = compiled(x, y)
-    x.copy_(there(40, 30, seed=2))
+    x.copy_(there(200, 100, seed=2))
     graph.replay()
     assert made.equal(chain(x, y))
 
 
 def test_what_reads_the_memory_of_a_graph_runs_before_its_next_launch():
-    x, kept = there(40, 30), []
+    x, kept = there(200, 100), []
     with cuda.stream(cuda.Stream()):
         x * 2
     graph = cuda.CUDAGraph()

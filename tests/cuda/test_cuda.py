@@ -29,7 +29,8 @@ def test_graphs():
 def test_compiled_programs():
     path = str(ROOT / "tests/cuda/compiled.py")
     out = emulated("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", path)
-    assert re.search(r"^\.{12,} +\[100%\]$", out, re.MULTILINE), out
+    lines = re.findall(r"^(\.+) +\[ *(\d+)%\]$", out, re.MULTILINE)  # none failed, none was skipped
+    assert lines and lines[-1][1] == "100" and sum(len(dots) for dots, _ in lines) > 50, out
 
 
 @pytest.mark.timeout(600)
