@@ -77,10 +77,9 @@ from ..distributed.groups import is_initialized as is_initialized
 from ..distributed.groups import is_mpi_available as is_mpi_available
 from ..distributed.groups import is_nccl_available as is_nccl_available
 from ..distributed.groups import is_torchelastic_launched as is_torchelastic_launched
-from ..distributed.groups import is_nccl_available as is_nccl_available
-is_ucc_available = is_nccl_available
-from ..distributed.groups import is_nccl_available as is_nccl_available
-is_xccl_available = is_nccl_available
+from ..distributed.groups import is_ucc_available as is_ucc_available
+from ..distributed.groups import is_ucc_available as is_ucc_available
+is_xccl_available = is_ucc_available
 from ..distributed.collectives import isend as isend
 from . import launched as launched
 from . import launcher as launcher
