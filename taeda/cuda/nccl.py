@@ -1,4 +1,5 @@
-"""NCCL, which this build has not: ``is_available`` says so, and calls raise what they raise in PyTorch's for CPUs."""
+"""PyTorch's collectives of several GPUs of one process, which are not there: ``taeda.distributed`` has those of several
+processes, a GPU each."""
 
 from __future__ import annotations
 
@@ -6,21 +7,37 @@ import warnings
 from typing import Any, NoReturn
 
 from .._no_device import refusing
+from . import _nccl
 
 
 def is_available(tensors: Any) -> bool:
-    """Whether NCCL takes ``tensors``: False."""
+    """Whether the functions here take ``tensors``: False."""
     warnings.warn("taeda is not compiled with NCCL support", stacklevel=2)
     return False
 
 
+def version() -> tuple[int, int, int]:
+    """The version of NCCL, as (2, 28, 3).
+
+    Raises:
+        AttributeError: it is not installed.
+    """
+    if why := _nccl.why_none():
+        raise AttributeError(f"cuda.nccl.version: {why}")
+    number = _nccl.version()
+    return number // 10000, number // 100 % 100, number % 100
+
+
 def _refuse(name: str) -> NoReturn:
-    raise AttributeError(f"cuda.nccl.{name}: taeda was installed without NCCL; use the backend 'gloo' or 'mpi'")
+    raise AttributeError(
+        f"cuda.nccl.{name}: there are no collectives of several GPUs of one process; use taeda.distributed, with a "
+        f"process for each GPU"
+    )
 
 
 globals().update(
     refusing(
-        __name__, "version unique_id init_rank all_reduce reduce broadcast all_gather reduce_scatter", _refuse,
-        "Raises an AttributeError: there is no NCCL.",
+        __name__, "unique_id init_rank all_reduce reduce broadcast all_gather reduce_scatter", _refuse,
+        "Raises an AttributeError: it is not there.",
     )
 )  # fmt: skip

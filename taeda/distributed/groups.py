@@ -290,6 +290,8 @@ def _check_backend(backend: str | None) -> tuple[str, dict[str, str]]:
         raise ValueError(
             f"init_process_group: expected a backend, or one for each device as in 'cpu:gloo', got {name!r}"
         )
+    if "cpu" in devices:  # others that there are not are looked for when a tensor of theirs comes
+        devices = {device: kind for device, kind in devices.items() if device == "cpu" or kind == "nccl"}
     for device, kind in devices.items():
         if kind == "nccl" and device in ("", "cuda") and "cpu" not in devices:
             _check_nccl()

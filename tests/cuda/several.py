@@ -45,6 +45,7 @@ def collectives():
         taeda.zeros(1, device=device)
         sys.modules["tests.cuda.emulator"].driver().check("full", int(sys.argv[2]))
     assert dist.get_backend() == "nccl" and dist.is_nccl_available() and dist.get_backend_config() == "cuda:nccl"
+    assert taeda.cuda.nccl.version()[0] == 2
     both = [of(taeda.device("cuda", r)).cpu() for r in range(2)]
     total = both[0] + both[1]
     kinds = (

@@ -223,6 +223,12 @@ def test_backends_of_devices():
     x = taeda.ones(2)
     dist.all_reduce(x)
     assert x.tolist() == [1, 1] and not dist.is_nccl_available()
+    with pytest.raises(RuntimeError, match="No backend type associated with device type meta"):
+        dist.all_reduce(taeda.ones(2, device="meta"))
+    dist.destroy_process_group()
+    dist.init_process_group("cpu:gloo,cuda:gloo,xpu:xccl", store=dist.HashStore(), rank=0, world_size=1)
+    dist.all_reduce(x)
+    assert x.tolist() == [1, 1]
     dist.destroy_process_group()
     with pytest.raises(ValueError, match="expected a backend"):
         dist.init_process_group("gloo,mpi", store=dist.HashStore(), rank=0, world_size=1)
