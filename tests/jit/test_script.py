@@ -15,7 +15,7 @@ from taeda import Tensor, nn
 torch = pytest.importorskip("torch")
 from agree import close  # noqa: E402
 from language import EXAMPLES  # noqa: E402
-from test_archive import agree, ours, run  # noqa: E402
+from test_archive import agree, ours  # noqa: E402
 
 NAMES = {
     "import torch.nn.functional as F": "import taeda.nn.functional as F",
@@ -66,24 +66,12 @@ def theirs(x):
 from programs import PROGRAMS  # noqa: E402
 
 
-def compare(python, scripted, calls):
-    """Run the calls on both."""
-    for method, args in calls:
-        expected, got = run(python, method, args), run(scripted, method, args)
-        if isinstance(expected, Exception):
-            assert isinstance(got, Exception), (method, expected, got)
-        elif isinstance(got, Exception):
-            raise got
-        else:
-            close(theirs(expected), got, method)
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(programs, name):
     taeda.manual_seed(0)
     module, calls = programs[name]()
     python = copy.deepcopy(module.eval())
-    compare(python, taeda.jit.script(module), calls)
+    agree(python, taeda.jit.script(module), calls)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -94,7 +82,7 @@ def test_saved(programs, name):
     buffer = io.BytesIO()
     taeda.jit.script(module.eval()).save(buffer)
     data = buffer.getvalue()
-    compare(copy.deepcopy(module), taeda.jit.load(io.BytesIO(data)), calls)
+    agree(copy.deepcopy(module), taeda.jit.load(io.BytesIO(data)), calls)
     agree(torch.jit.load(io.BytesIO(data)), taeda.jit.load(io.BytesIO(data)), theirs(calls))
 
 
@@ -108,8 +96,8 @@ def test_frozen(programs, name):
     assert not any(p.requires_grad for p in frozen.parameters())
     buffer = io.BytesIO()
     frozen.save(buffer)
-    compare(copy.deepcopy(module), frozen, calls)
-    compare(copy.deepcopy(module), taeda.jit.load(io.BytesIO(buffer.getvalue())), calls)
+    agree(copy.deepcopy(module), frozen, calls)
+    agree(copy.deepcopy(module), taeda.jit.load(io.BytesIO(buffer.getvalue())), calls)
     str(frozen.graph), str(frozen.inlined_graph)
 
 
