@@ -1,6 +1,7 @@
 """The examples in docstrings run and print what they say, and every public name has one."""
 
 import doctest
+import inspect
 import math
 from pathlib import Path
 
@@ -47,6 +48,23 @@ def test_every_public_name_has_an_example():
     assert found.keys() == set(docs_coverage.NAMESPACES) and sum(map(len, found.values())) > 1500
     without = {n: [name for name, facts in names.items() if not facts["example"]] for n, names in found.items()}
     assert {n: names for n, names in without.items() if names} == {}
+
+
+def test_parameters_that_are_named_are_there():
+    assert docs_coverage.misnamed() == {}
+
+    def function(a, *, b=1):
+        """A text.
+
+        Args:
+            a, c: two. Note: no entry.
+            b: one:
+                d: of no parameter.
+        Returns:
+            e: nothing.
+        """
+
+    assert docs_coverage.unknown(function, inspect.getdoc(function)) == ["c"]
 
 
 def test_a_wrong_example_is_found(texts, monkeypatch, tmp_path):

@@ -103,6 +103,30 @@ def unnamed(value: Any, doc: str, method: bool = False) -> list[str]:
     ]
 
 
+def unknown(value: Any, doc: str) -> list[str]:
+    """The names in a docstring's section of parameters that ``value`` does not take."""
+    section = SECTION.search(doc)
+    try:
+        taken = inspect.signature(value).parameters
+    except (TypeError, ValueError):
+        return []
+    if section is None or not hasattr(value, "__name__"):  # an object's text is its class's
+        return []
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in taken.values()):  # what they stand for may be named
+        return []
+    found, margin = [], None
+    for line in doc[section.end() :].splitlines():
+        indent = len(line) - len(line.lstrip())
+        if not line.strip():
+            continue
+        margin = indent if margin is None else margin
+        if indent < margin or indent == 0:  # the next section
+            break
+        entry = re.match(r"\s*((?:\*{0,2}\w+, )*\*{0,2}\w+)(?: \(.*?\))?:(?: |$)", line) if indent == margin else None
+        found += [name.strip("* ") for name in entry[1].split(",")] if entry else []
+    return [name for name in found if name not in taken and name not in ("args", "kwargs")]
+
+
 def facts(value: Any, method: bool = False) -> dict[str, bool]:
     """What the docstring of ``value`` says, by column."""
     doc = inspect.getdoc(value) or ""
@@ -144,6 +168,19 @@ def examples() -> Iterator[tuple[str, str, Any]]:
                 if ">>>" in doc and doc not in seen:
                     seen.add(doc)
                     yield namespace, path, doc
+
+
+def misnamed() -> dict[str, list[str]]:
+    """By name, the parameters that a docstring names and that are not there; methods of classes included."""
+    found = {}
+    for namespace in NAMESPACES:
+        for name, value in public("taeda", namespace).items():
+            inside = vars(value) if isinstance(value, type) and namespace != "Tensor" else {}
+            members = [(f"{name}.{n}", v) for n, v in inside.items() if not n.startswith("_")]
+            for path, each in [(name, value), *members]:
+                if not derived(each) and (names := unknown(each, inspect.getdoc(each) or "")):
+                    found[f"{namespace}.{path}".lstrip(".")] = names
+    return found
 
 
 def table(package: str, namespaces: list[str]) -> str:
