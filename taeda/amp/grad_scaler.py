@@ -50,7 +50,7 @@ class GradScaler:
         growth_interval: how many steps without overflow there are before the scale grows.
         enabled: with False, ``scale`` and ``step`` pass their arguments through.
     Raises:
-        ValueError: ``growth_factor <= 1`` or ``backoff_factor >= 1``.
+        AssertionError: ``growth_factor <= 1`` or ``backoff_factor >= 1``.
     Examples:
         >>> weight = taeda.tensor([1.0], requires_grad=True)
         >>> optimizer, scaler = taeda.optim.SGD([weight], lr=0.5), taeda.GradScaler("cpu")
@@ -73,9 +73,9 @@ class GradScaler:
         if not self._enabled:
             return
         if growth_factor <= 1.0:
-            raise ValueError(f"GradScaler: growth_factor must be greater than 1, got {growth_factor}")
+            raise AssertionError(f"GradScaler: growth_factor must be greater than 1, got {growth_factor}")
         if backoff_factor >= 1.0:
-            raise ValueError(f"GradScaler: backoff_factor must be less than 1, got {backoff_factor}")
+            raise AssertionError(f"GradScaler: backoff_factor must be less than 1, got {backoff_factor}")
         self._init_scale = init_scale
         self._scale: Tensor | None = None
         self._growth_factor = growth_factor

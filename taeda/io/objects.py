@@ -269,6 +269,13 @@ def _named(name):
     return found
 
 
+def _memory_format(name):
+    found = getattr(_core, str(name).removeprefix("torch."), None)
+    if not isinstance(found, _core.memory_format):
+        raise UnpicklingError(f"a memory format in the file is {name!r}")
+    return found
+
+
 def _allow_list() -> dict[tuple[str, str], Any]:
     table: dict[tuple[str, str], Any] = {}
 
@@ -296,6 +303,7 @@ def _allow_list() -> dict[tuple[str, str], Any]:
     calls("torch", "Size", _size)
     calls("torch", "device", _device)
     calls("torch.serialization", "_get_layout", _named)
+    calls("torch.serialization", "_get_memory_format", _memory_format)
     calls("collections", "OrderedDict", _mapping(OrderedDict))
     calls("collections", "Counter", _mapping(Counter))
     calls("_codecs", "encode", _encode)

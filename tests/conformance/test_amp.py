@@ -246,3 +246,10 @@ def test_older_names_on_the_cpu():
     with amp.autocast():
         assert (x @ x).dtype is taeda.bfloat16
     assert not amp.GradScaler(enabled=False).is_enabled()
+
+
+@pytest.mark.parametrize("wrong", [{"growth_factor": 1.0}, {"backoff_factor": 1.0}])
+def test_factors_of_the_scale_that_do_not_fit(wrong):
+    for t in (torch, taeda):
+        with pytest.raises(AssertionError, match="factor must be"):
+            t.amp.GradScaler("cpu", **wrong)

@@ -409,3 +409,11 @@ def test_byte_order(tmp_path):
     writer.add("data/0", struct.pack(">4f" if other == b"big" else "<4f", 1, 2, 3, 4))
     writer.close()
     assert loaded(buffer.getvalue()).tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_formats_and_layouts(trusted):
+    buffer = io.BytesIO()
+    saved = [taeda.channels_last, taeda.preserve_format, taeda.strided, taeda.sparse_csr]
+    taeda.save(saved, buffer)
+    assert taeda.load(io.BytesIO(buffer.getvalue()), weights_only=not trusted) == saved
