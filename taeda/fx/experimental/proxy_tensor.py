@@ -67,10 +67,11 @@ class _Recorder:
         self.known: dict[int, tuple[Tensor, Proxy]] = {}
         self.places: dict[Any, Proxy] = {}
 
-    def track(self, tensor: Tensor, proxy: Proxy) -> None:
-        """Let ``proxy`` stand for ``tensor``."""
+    def track(self, tensor: Tensor, proxy: Proxy, alone: bool = False) -> None:
+        """Let ``proxy`` stand for ``tensor``, and unless it is ``alone`` for unknown aliases of it."""
         self.known[id(tensor)] = tensor, proxy  # the tensor lives on, so that its id and memory stay its own
-        self.places[_place(tensor)] = proxy
+        if not alone:
+            self.places[_place(tensor)] = proxy
         proxy.node.meta.setdefault("val", tensor.detach())
         proxy.node.meta.setdefault("tensor_meta", _extract_tensor_metadata(tensor))
 
@@ -99,6 +100,12 @@ class _Recorder:
         if any(isinstance(x, Tensor) for x in pytree.tree_leaves(result)):
             self.record(function, args, kwargs, result)
         return result
+
+    def note_detached(self, source: Tensor, made: Tensor) -> None:
+        """Record ``made``, which is ``source.detach()`` or ``source.data``: no op makes it, so no call tells of it."""
+        known = self.of(source)
+        if known is not source:
+            self.track(made, self.tracer.create_proxy("call_method", "detach", (known,), {}), alone=True)
 
     def record(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
         """Make the Node."""
