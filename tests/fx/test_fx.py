@@ -644,6 +644,12 @@ def test_make_fx_records_what_no_gradient_flows_through(name):
     assert taeda.autograd.grad(y.sum(), x)[0].tolist() == gradient
 
 
+def test_make_fx_records_composites_under_vmap():
+    graph = make_fx(taeda.func.vmap(lambda x: taeda.narrow(x, 0, 0, 1) * taeda.detach(x)))(X[None])
+    assert graph(X[None]).tolist() == (X[None, :1] * X[None]).tolist()
+    assert "detach" in graph.code
+
+
 def test_make_fx_names_and_decompositions():
     graph = make_fx(lambda x, y: taeda.sin(x) * y)(X, X)
     assert [n.name for n in graph.graph.nodes] == ["x_1", "y_1", "sin", "mul", "output"]

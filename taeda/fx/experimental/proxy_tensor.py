@@ -86,7 +86,14 @@ class _Recorder:
     def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Called by the core for every op and composite."""
         if _core.is_mode_active():  # the others come first
-            return _core.pass_through(self, function, args, kwargs)
+            stack = _core.mode_stack()
+            if isinstance(function, Op) or any(getattr(mode, "composites", False) for mode in stack):
+                return _core.pass_through(self, function, args, kwargs)
+            _core.set_mode_stack([self, *stack])  # none of them asks for composites
+            try:
+                return function.unwatched(args, kwargs)
+            finally:
+                _core.set_mode_stack(stack)
         other = self.decompositions.get(function)
         if other is not None:
             with _recording(self):
