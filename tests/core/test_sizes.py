@@ -76,6 +76,12 @@ def test_empty_tensors_of_large_sizes():
     assert taeda.empty_permuted((2, 0, 3), (2, 1, 0)).stride() == (1, 2, 2)
 
 
+def test_eigenvalues_of_any_number_of_empty_matrices():
+    x = taeda.zeros(2**50, 0, 0)
+    assert taeda.linalg.eigh(x).eigenvectors.shape == (2**50, 0, 0)
+    assert taeda.linalg.eigvalsh(x).shape == (2**50, 0)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_sizes_that_do_not_fit_are_refused(name):
     with pytest.raises(RuntimeError):
