@@ -337,9 +337,11 @@ def legacy_tensor(*args: Any, dtype: Any = None, device: Any = None, **kwargs: A
         if data.dtype is not dtype and not any_dtype:
             raise TypeError(f"expected a tensor of {dtype} (got {data.dtype}); convert it with .to({dtype})")
         return data.view_as(data)
-    data = getattr(data, "_untyped_storage", data)
-    if isinstance(data, _core.Storage):
-        return _core.empty((0,), dtype).set_(data)
+    untyped = getattr(data, "_untyped_storage", data)
+    if isinstance(untyped, _core.Storage):
+        if untyped is not data and data.dtype is not dtype:
+            raise RuntimeError(f"Expected a Storage of type {dtype} or an UntypedStorage, but got {data.dtype}")
+        return _core.empty((0,), dtype).set_(untyped)
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
     if not hasattr(data, "__len__") and not hasattr(data, "__array__"):
@@ -348,7 +350,7 @@ def legacy_tensor(*args: Any, dtype: Any = None, device: Any = None, **kwargs: A
 
 
 def _is_size(x: Any) -> bool:
-    return not isinstance(x, Tensor) and not hasattr(x, "__len__") and hasattr(x, "__index__")
+    return not isinstance(x, (Tensor, bool)) and not hasattr(x, "__len__") and hasattr(x, "__index__")
 
 
 def _uninitialised(size: Any, dtype: Any) -> Tensor:

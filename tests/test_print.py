@@ -102,3 +102,13 @@ def test_default_dtype_is_not_written():
 def test_summaries_read_only_the_corners():
     huge = taeda.zeros(1).expand(1 << 40)
     assert repr(huge) == "tensor([0., 0., 0.,  ..., 0., 0., 0.])"
+
+
+def test_a_number_without_a_value_has_no_format():
+    x = taeda.zeros((), device="meta")
+    assert f"{x}" == str(x) == "tensor(..., device='meta', size=())"
+    with pytest.raises(TypeError, match="unsupported format string"):
+        f"{x:.2f}"
+    assert f"{taeda.tensor(1.5, requires_grad=True):.2f} {taeda.tensor(2):d} {taeda.tensor(1 + 2j):.1f}" == (
+        "1.50 2 1.0+2.0j"
+    )

@@ -160,6 +160,9 @@ def set_memory(Tensor t, Tensor source):
     return t
 
 
+cdef int64_t SWAP = <int64_t>1 << 32   # what a swap adds to `replaced`
+
+
 def swap_tensors(Tensor a, Tensor b):
     """Exchange what two tensors are: memory, sizes, place in the graph, gradient, hooks and Python attributes.
 
@@ -182,6 +185,8 @@ def swap_tensors(Tensor a, Tensor b):
     _assign(held, a)
     _assign(a, b)
     _assign(b, held)
+    a.replaced += SWAP  # graphs that lead to them as leaves are invalid: see `swaps_of`
+    b.replaced += SWAP
     first[0], second[0] = second[0], first[0]
 
 

@@ -56,6 +56,17 @@ cdef inline int64_t count_of(int n, const int64_t* sizes) except? -1:
     return count
 
 
+cdef inline int contiguous_strides(int n, const int64_t* sizes, int64_t* strides) except -1:
+    """Write the strides of a row-major tensor of these sizes."""
+    cdef int64_t step = 1
+    cdef int d
+    for d in range(n - 1, -1, -1):
+        strides[d] = step
+        if d and overflows_times(step, max(sizes[d], <int64_t>1), &step):
+            raise RuntimeError(f"Stride calculation overflowed: sizes {[sizes[d] for d in range(n)]}")
+    return 0
+
+
 cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
     return (a + b - 1) // b
 

@@ -20,7 +20,7 @@ from .recipes cimport is_recording
 from .tensor cimport (
     ADD, GRAD_OFF, GRAD_ON, IADD, NOTHING, TANGENTS, DTYPES, VALUES, CopySlices, Node, NodeHook, Op, Saved, Tensor,
     binary, copy_into, edge_of, empty_strided_like, empty_tensor, forward_levels, grad_setting, has_mode, is_dense,
-    is_plain, looks_for_nan, make_size, resolved, same_sizes, settle_late, swap_no_grad, unpack_value,
+    is_plain, looks_for_nan, make_size, resolved, same_sizes, settle_late, swap_no_grad, swaps_of, unpack_value,
 )
 from .tensor import RUN_SELF, AccumulateGrad, current_mode
 
@@ -54,6 +54,7 @@ cdef enum:
 @cython.final
 cdef class LeafEntry:
     cdef int pending             # contributions still to come
+    cdef bint swapped            # the leaf is another tensor than when the graph was made
     cdef object grad
 
 
@@ -267,10 +268,15 @@ cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     else:
         with LEAF_LOCK:  # another thread may come to the same leaf, and kernels let other threads run
             add_to_leaf(leaf, entry, create_graph)
+    return run_post_hooks(leaf, entry.grad)
+
+
+cdef int run_post_hooks(Tensor leaf, grad) except -1:
+    """Call the hooks that come after the sum of gradients, of which ``grad`` is the last term."""
     if leaf.post_hooks is not None:
         for hook in list(leaf.post_hooks.values()):
             if type(hook) is NodeHook:
-                (<NodeHook>hook).function((), (entry.grad,))
+                (<NodeHook>hook).function((), (grad,))
             else:
                 hook(leaf)
     return 0
@@ -438,6 +444,7 @@ cdef class GraphTask:
             return 0
         entry = <LeafEntry>self.leaves[target]
         entry.pending -= 1
+        entry.swapped |= nr != swaps_of(<Tensor>target)
         if grad is None:
             return 0
         if entry.grad is None:
@@ -463,7 +470,9 @@ cdef class GraphTask:
         cdef int before, number
         if not isinstance(target, Node):
             entry = <LeafEntry>self.leaves[target]
-            if entry.pending == 0 and entry.grad is not None:
+            if entry.pending == 0 and entry.grad is None:
+                return self.run_leaf_hooks_for_nothing(<Tensor>target)
+            if entry.pending == 0:
                 number = (<Tensor>target).device_type if self.home >= 0 else CPU_NUMBER
                 before = behind[number].swap_stream(number, self.home) if behind[number].swap_stream != NULL else -1
                 try:
@@ -478,6 +487,12 @@ cdef class GraphTask:
         cdef bint captured = self.captures is not None and leaf in self.captures
         if not captured and self.wanted is not None and leaf not in self.wanted:
             return 0
+        if entry.swapped:
+            raise RuntimeError("backward(): a leaf of this graph was exchanged for another tensor after the forward "
+                               "pass, by utils.swap_tensors() or by a conversion of its module with "
+                               "set_swap_module_params_on_conversion(True), so its gradient has no place to go. "
+                               "Convert or load a module before the forward pass, or after backward(). (PyTorch: "
+                               "Trying to execute AccumulateGrad node that was poisoned by swap_tensors)")
         if leaf.hooks is not None:
             for hook in list(leaf.hooks.values()):
                 entry.grad = hooked(hook, entry.grad)
@@ -516,6 +531,26 @@ cdef class GraphTask:
                 self.settle(node.targets[i])
         return 0
 
+    cdef int run_hooks_for_nothing(self, Node node) except -1:
+        """Call the hooks of a node to which no gradient came. They see None in its place."""
+        cdef list grads
+        if node.tensor_hooks is not None or node.pre_hooks is not None:
+            run_pre_hooks(node, [None] * node.noutputs)
+        if node.post_hooks is not None:
+            grads = [None] * len(node.targets)
+            for hook in list(node.post_hooks.values()):
+                take_changed(hook, hook(tuple(grads), (None,) * node.noutputs), grads)
+        return 0
+
+    cdef int run_leaf_hooks_for_nothing(self, Tensor leaf) except -1:
+        """:meth:`run_hooks_for_nothing` for a leaf."""
+        cdef bint captured = self.captures is not None and leaf in self.captures
+        cdef bint counted = self.into_leaves and leaf.leaf_grad and (self.wanted is None or leaf in self.wanted)
+        if leaf.hooks is not None and (captured or counted):
+            for hook in list(leaf.hooks.values()):
+                hooked(hook, None)
+        return run_post_hooks(leaf, None) if counted and not captured else 0
+
     cdef int run_on_stream(self, Node node, bint execute) except -1:
         """:meth:`run_node` on the stream on which the op ran."""
         cdef list grads = self.buffers[node]
@@ -551,6 +586,8 @@ cdef class GraphTask:
         cdef int i
         cdef bint captured = self.captures is not None and node in self.captures
         if grads is None or not (execute or captured):
+            if execute or captured:
+                self.run_hooks_for_nothing(node)
             self.deliver_nothing(node)
             return 0
         if node.tensor_hooks is not None or node.retained is not None or node.pre_hooks is not None:
@@ -612,6 +649,8 @@ cdef object hooked(object hook, object grad):
 
 cdef object checked(object hook, object changed, object grad):
     """``changed``, which a hook gave for ``grad``: a tensor of the same sizes and dtype."""
+    if grad is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     if not isinstance(changed, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(changed).__name__}'")
     if not same_sizes(<Tensor>changed, <Tensor>grad):
@@ -646,8 +685,6 @@ cdef int run_pre_hooks(Node node, list grads) except -1:
     if node.tensor_hooks is not None:
         for key, hooks in node.tensor_hooks.items():
             for hook in list(hooks.values()):
-                if grads[key] is None:
-                    continue
                 grads[key] = hooked(hook, grads[key])
     if node.retained is not None:
         for key, reference in node.retained.items():
@@ -672,8 +709,6 @@ cdef int take_changed(object hook, object changed, list grads) except -1:
                            f"(got {len(<tuple>changed)}, but expected {len(grads)})")
     for i in range(len(grads)):
         g = (<tuple>changed)[i]
-        if g is not None and grads[i] is None:
-            raise RuntimeError("can't replace a None gradient with a non-None value")
         grads[i] = None if g is None else checked(hook, g, grads[i])
     return 0
 
@@ -700,6 +735,7 @@ cdef object find_edge(object x, int* nr):
     node, number = x[0], x[1]
     nr[0] = number
     if isinstance(node, AccumulateGrad):
+        nr[0] = swaps_of(node.variable)
         return node.variable
     return <Node?>node
 
@@ -807,7 +843,7 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
             if accumulate_into and isinstance(target, Tensor):
                 task.wanted.add(target)
             else:
-                task.captures.setdefault(target, {}).setdefault(nr, []).append(i)
+                task.captures.setdefault(target, {}).setdefault(nr if isinstance(target, Node) else 0, []).append(i)
             needed.add(target)
         mark_needed(nodes, needed)
         task.needed = needed

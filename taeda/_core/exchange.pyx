@@ -38,7 +38,7 @@ from .tensor cimport (
 from .devices import REGISTERED
 from .tensor import (
     ALL_DTYPES, PYTHON_TYPES, current_mode, from_storage, install, is_another, is_grad_enabled, promote_types,
-    refuse_to_pin,
+    refuse_to_pin, whole_numbers,
 )
 
 cdef extern from "Python.h":
@@ -414,8 +414,24 @@ cdef inline bint plain(object x):
             or PyBytes_Check(x) or PyComplex_CheckExact(x))
 
 
-cdef Tensor shared_array(object data):
-    """``data`` as a tensor over its own memory, where it offers that; else None."""
+cdef Tensor storage_array(object data, int code):
+    """``data``, a storage, as a vector over its memory. The bytes of an untyped one are read as elements of the dtype
+    that is asked for, else as int64."""
+    cdef Storage storage = <Storage?>getattr(data, "_untyped_storage", data)
+    cdef bint typed = data is not storage
+    cdef int64_t n = storage.nbytes()
+    if code < 0:
+        code = I64 if n and not typed else scalar_code(0.0)
+    if typed and data.dtype is not ALL_DTYPES[code]:
+        raise RuntimeError(f"Expected a Storage of type {ALL_DTYPES[code]} or an UntypedStorage, but got {data.dtype}; "
+                           f"give dtype={data.dtype}")
+    return from_storage(storage, ALL_DTYPES[code], (n // ITEMSIZE[code],), (1,))
+
+
+cdef Tensor shared_array(object data, int code):
+    """``data`` as a tensor over its own memory, where it offers that; else None. ``code``: what is asked for, or -1."""
+    if isinstance(data, Storage) or hasattr(data, "_untyped_storage"):
+        return storage_array(data, code)
     if numpy_loaded():
         if isinstance(data, ndarray):
             return array_tensor(data, False)
@@ -550,7 +566,7 @@ def copied(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
         else:
             t = source.detach().to(dtype or source.dtype, copy=True)
     else:
-        source = None if plain(data) else shared_array(data)
+        source = None if plain(data) else shared_array(data, code)
         if source is None:
             t = from_sequence(data, code)
         elif source.device_type:
@@ -594,7 +610,7 @@ def as_tensor(data, dtype=None, device=None):
         tell_mode("as_tensor")
     if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
         return from_sequence(data, code)
-    t = None if plain(data) else shared_array(data)
+    t = None if plain(data) else shared_array(data, code)
     if t is None:
         return from_sequence(data, code)
     if t.device_type:
@@ -632,7 +648,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     elif plain(obj) and not PyBytes_Check(obj):
         t = None
     else:
-        t = shared_array(obj)
+        t = shared_array(obj, code)
         if t is None and PyObject_CheckBuffer(obj) and len(memoryview(obj)):
             t = frombuffer(obj, dtype=ALL_DTYPES[code if code >= 0 else scalar_code(0.0)])
     if t is None or (code >= 0 and code != t.code):
@@ -741,7 +757,8 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """
     cdef int code = code_of(dtype)
     cdef Exported held = Exported.__new__(Exported)
-    cdef int64_t item = ITEMSIZE[code], n = count, skip = offset, have
+    cdef int64_t item = ITEMSIZE[code], n = whole_numbers(count, "frombuffer", "count"), have
+    cdef int64_t skip = whole_numbers(offset, "frombuffer", "offset")
     if not PyObject_CheckBuffer(buffer):
         raise ValueError(f"object does not implement Python buffer protocol: {type(buffer).__name__}")
     PyObject_GetBuffer(buffer, &held.view, PyBUF_SIMPLE)

@@ -365,7 +365,8 @@ cdef class Node:
     def next_functions(self):
         """Pairs of a node and the number of its output, one per input."""
         cdef int i
-        return tuple([(_as_node(self.targets[i]), self.nrs[i]) for i in range(len(self.targets))])
+        return tuple([(_as_node(target), self.nrs[i] if isinstance(target, Node) else 0)
+                      for i, target in enumerate(self.targets)])
 
     @property
     def for_tangents(self):
@@ -517,13 +518,21 @@ cdef object of_own_class(Node node):
     return node
 
 
+cdef int swaps_of(Tensor t) noexcept:
+    """How often ``t`` was swapped with another tensor: what an edge to a leaf has for the number of an output.
+
+    An edge with an older number leads to a leaf that is another tensor by now.
+    """
+    return <int>(t.replaced >> 32)
+
+
 cdef object edge_of(Tensor t, int* nr):
     """Where a gradient of ``t`` goes: its node, itself for a leaf, or None."""
     cdef Node node = get_grad_fn(t)
     if node is not None:
         nr[0] = t.nr
         return node
-    nr[0] = 0
+    nr[0] = swaps_of(t)
     return t if t.leaf_grad else None
 
 

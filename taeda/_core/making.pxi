@@ -84,12 +84,12 @@ cdef int parse_sizes(object sizes, int64_t* out) except -1:
     """A size given as an int or a sequence of ints; the number of dimensions."""
     cdef Py_ssize_t i, n
     cdef object s
-    if PyLong_Check(sizes):
+    if PyLong_Check(sizes) and not PyBool_Check(sizes):
         out[0] = sizes
         return 1
     if isinstance(sizes, Tensor):
         sizes = sizes.tolist()
-    if PyIndex_Check(sizes):
+    if PyIndex_Check(sizes) and not PyBool_Check(sizes):
         out[0] = sizes.__index__()
         return 1
     if not PyTuple_Check(sizes):
@@ -102,6 +102,8 @@ cdef int parse_sizes(object sizes, int64_t* out) except -1:
         raise RuntimeError(f"a tensor has at most {MAXDIM} dimensions, got {n}")
     for i in range(n):
         s = <object>PyTuple_GET_ITEM(sizes, i)
+        if i == 0 and PyBool_Check(s):  # PyTorch looks at the first alone
+            raise TypeError("expected sizes as a tuple of ints, got an element of type bool")
         if PyLong_Check(s):
             out[i] = s
         elif hasattr(s, "__index__"):
@@ -148,6 +150,8 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=Fa
             empty = True
         elif sizes[i] < 0:
             raise RuntimeError(f"sizes must not be negative, got {make_size(ndim, sizes)}")
+    if lost and empty:
+        contiguous_strides(ndim, sizes, t.strides)  # raises unless they are right
     t.count = 0 if empty else n
     lost |= overflows_times(n, ITEMSIZE[dtype], &n)
     if empty:

@@ -10,6 +10,20 @@ cdef inline bint mode_active():
     return MODES[0] != NULL and len(<list>MODES[0]) > 0
 
 
+cdef int tell_modes(Tensor source, Tensor made) except -1:
+    """Tell modes that follow tensors, by ``note_detached``, of ``made``: ``source`` outside the graph, by no op."""
+    cdef list stack = mode_stack()
+    set_mode_stack([])
+    try:
+        for mode in stack:
+            note = getattr(mode, "note_detached", None)
+            if note is not None:
+                note(source, made)
+    finally:
+        set_mode_stack(stack)
+    return 0
+
+
 cdef object call_mode(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
     """Hand the call to the innermost mode, with that mode off while it runs."""
     cdef list stack = <list>MODES[0]

@@ -24,7 +24,7 @@ from .devices cimport elsewhere, here
 from .plan cimport BAD, MOST_STORAGES, Key, Plan, add_argument, add_tensor, add_word
 from .planning cimport record
 from .recorder cimport is_observing
-from .tensor cimport VALUES, Node, Saved, Tensor, default_code, empty_tensor, is_as_saved
+from .tensor cimport VALUES, Node, Saved, Tensor, default_code, empty_tensor, is_as_saved, swaps_of
 
 from .pool import get_num_threads
 
@@ -153,7 +153,7 @@ cdef bint add_node(Walk* w, Node node) except -1:
         elif isinstance(target, Node):
             edge = (<Node>target).place | <int64_t>node.nrs[i] << 32
         else:
-            edge = add_leaf(w, <Tensor>target)
+            edge = add_leaf(w, <Tensor>target) if node.nrs[i] == swaps_of(<Tensor>target) else 0
             if edge == 0:
                 return False
         if not add_word(key, EDGE, edge):

@@ -87,7 +87,7 @@ cdef class Tensor:
     cdef Tensor base             # the tensor that this one is a differentiable view of
     cdef int64_t view_version    # the storage's version when grad_fn_ was set on a view
     cdef int64_t version_offset  # its version is the storage's plus this: see becoming.pxi
-    cdef int64_t replaced        # how often its memory or its form was replaced
+    cdef int64_t replaced        # how often its memory or its form was replaced; upper half: how often it was swapped
     cdef object hooks            # hooks of a leaf: dict id -> function
     cdef object post_hooks       # after accumulation into .grad
     cdef int64_t before_attributes  # Cython gives no address of an object field: this one's neighbour has one
@@ -290,6 +290,7 @@ cdef int default_code() noexcept
 
 # Functions for the engine.
 cdef object binary(int which, Tensor a, object b)
+cdef int swaps_of(Tensor t) noexcept
 cdef object edge_of(Tensor t, int* nr)
 cdef object unpack_value(object x, Node node)
 cdef bint is_as_saved(Saved s) except -1

@@ -693,7 +693,10 @@ cdef class Tensor:
         """
         if self.holds == NOTHING and hasattr(self, "_detached"):
             return self._detached()
-        return alias_tensor(self, self.nd, self.sizes, self.strides, 0)
+        cdef Tensor t = alias_tensor(self, self.nd, self.sizes, self.strides, 0)
+        if MODES[0] != NULL:
+            tell_modes(self, t)
+        return t
 
     def detach_(self):
         """Takes this tensor out of the graph, in place: it becomes a leaf that does not require grad.
@@ -730,6 +733,8 @@ cdef class Tensor:
         show(self.storage)
         t.storage = foreign_storage(self.storage.data, self.storage.capacity, root(self.storage))
         t.storage.device = self.storage.device
+        if MODES[0] != NULL:
+            tell_modes(self, t)
         return t
 
     @data.setter
@@ -819,7 +824,7 @@ cdef class Tensor:
         return repr(self)
 
     def __format__(self, spec):
-        if self.nd == 0 and type(self) is Tensor:
+        if self.nd == 0 and type(self) is Tensor and self.device_type != META_NUMBER:
             return self.item().__format__(spec)
         return object.__format__(self, spec)
 

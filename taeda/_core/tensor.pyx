@@ -35,7 +35,7 @@ from .devices cimport (
     CPU_NUMBER, FROM_HOST, FROM_TABLE, META_NUMBER, TO_HOST, WITHIN, Way, build_there, devices, elsewhere, end_call,
     here, kernel_place, nstreams, number_of, stream_here, swap_place,
 )
-from .dims cimport count_of, distance, merge_dims, overflows_times, plus, times
+from .dims cimport contiguous_strides, count_of, distance, merge_dims, overflows_times, plus, times
 from .memory cimport (
     Heir, Storage, begin_generation, enter, export_of, foreign_storage, keeps_address, late_storage, leave, new_storage,
     resize_storage, root, settle, settle_to_read, show, unsettled,
@@ -46,7 +46,7 @@ from .machine import stream_bytes
 from .memory import on_move
 from .planners cimport keep, known, new_owner, of_family, planner_of
 from .planners import add_planner
-from .pool cimport kernel_t, launch as run_kernel
+from .pool cimport Watch, heed, kernel_t, launch as run_kernel, watch
 from .recorder cimport is_observing, note_held, refuse_recording
 
 cdef extern from "Python.h":

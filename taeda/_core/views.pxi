@@ -106,15 +106,12 @@ cdef int infer_size(Tensor t, int n, int64_t* sizes, object asked) except -1:
     return 0
 
 
-cdef bint view_strides(Tensor t, int n, const int64_t* sizes, int64_t* strides) noexcept:
+cdef bint view_strides(Tensor t, int n, const int64_t* sizes, int64_t* strides) except -1:
     """Strides that give ``t`` the new sizes without moving an element; False where there are none."""
     cdef int64_t step, span, inner
     cdef int d, v = n - 1
     if t.count == 1 or (t.contiguous and (t.nd == 0 or t.strides[t.nd - 1] == 1)):
-        step = 1
-        for d in range(n - 1, -1, -1):
-            strides[d] = step
-            step *= sizes[d] if sizes[d] > 1 else 1
+        contiguous_strides(n, sizes, strides)
         return True
     if t.count == 0:
         return False
@@ -161,11 +158,7 @@ def view_view(Tensor input, size=None, object dtype_=None):
 
 cdef Tensor alias_contiguous(Tensor t, int n, int64_t* sizes):
     cdef int64_t strides[MAXDIM]
-    cdef int64_t step = 1
-    cdef int d
-    for d in range(n - 1, -1, -1):
-        strides[d] = step
-        step *= max(sizes[d], 1)
+    contiguous_strides(n, sizes, strides)
     return alias_tensor(t, n, sizes, strides, 0)
 
 
@@ -185,8 +178,8 @@ def view_dtype(Tensor input, dtype d):
                                f"sizes), but got {input.strides[input.nd - 1]}")
         if new < old:
             for i in range(t.nd - 1):
-                t.strides[i] *= old // new
-            t.sizes[t.nd - 1] *= old // new
+                t.strides[i] = times(t.strides[i], old // new)
+            t.sizes[t.nd - 1] = times(t.sizes[t.nd - 1], old // new)
         else:
             if t.sizes[t.nd - 1] % (new // old) or (input.raw - input.storage.data) % new:
                 raise RuntimeError(f"self.size(-1) and self.storage_offset() must be divisible by {new // old} to view "
@@ -365,21 +358,28 @@ def view_unbind(Tensor input, dim):
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]
     cdef int64_t i
+    cdef Watch w
+    cdef list made = []
     if input.nd == 0:
         raise IndexError("unbind: dimension specified as 0 but tensor has no dimensions")
+    w = watch(input.sizes[at])
     for d in range(input.nd - 1):
         sizes[d] = input.sizes[d + (d >= at)]
         strides[d] = input.strides[d + (d >= at)]
-    return tuple([alias_tensor(input, input.nd - 1, sizes, strides, i * input.strides[at])
-                  for i in range(input.sizes[at])])
+    for i in range(input.sizes[at]):
+        made.append(alias_tensor(input, input.nd - 1, sizes, strides, i * input.strides[at]))
+        heed(&w, 1)
+    return tuple(made)
 
 
 def view_split(Tensor input, split_sizes, dim):
     cdef int at = wrap_dim(dim, input.nd, "split")
     cdef int64_t sizes[MAXDIM]
     cdef int64_t start = 0, n
+    cdef Watch w
     if input.nd == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
+    w = watch(input.sizes[at])
     memcpy(sizes, input.sizes, input.nd * sizeof(int64_t))
     made = []
     for s in split_sizes:
@@ -392,6 +392,7 @@ def view_split(Tensor input, split_sizes, dim):
             break
         sizes[at] = n
         made.append(alias_tensor(input, input.nd, sizes, input.strides, start * input.strides[at]))
+        heed(&w, 1)
         start += n
     if start != input.sizes[at]:
         raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {input.sizes[at]} (the size of "
@@ -415,7 +416,7 @@ cdef Tensor complex_part(Tensor input, int part):
         return input if part == 0 else t
     t.code = REAL_OF[input.code]
     for d in range(t.nd):
-        t.strides[d] *= 2
+        t.strides[d] = times(t.strides[d], 2)
     t.raw = input.raw + part * ITEMSIZE[t.code]
     if is_conjugate_view(input) and part == 0:
         t.holds = VALUES  # the real part is the conjugate's too
@@ -447,7 +448,7 @@ def view_as_real_body(Tensor input):
                            "alias the original.")
     for d in range(input.nd):
         sizes[d] = input.sizes[d]
-        strides[d] = 2 * input.strides[d]
+        strides[d] = times(input.strides[d], 2)
     sizes[input.nd] = 2
     strides[input.nd] = 1
     cdef Tensor t = alias_tensor(input, input.nd + 1, sizes, strides, 0)

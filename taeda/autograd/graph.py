@@ -246,20 +246,20 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     edges = [get_gradient_edge(t) for t in tensors]
-    passes: dict[int, list] = {}  # backward pass -> [gradients so far, how many are still to come]
+    passes: dict[int, list] = {}  # backward pass -> [gradients so far, how many are to come, whether one is known]
     lock = free_in_children(threading.Lock())
 
-    def on_gradient(index: int, grad: Tensor) -> None:
+    def on_gradient(index: int, grad: Tensor | None) -> None:
         task = _core.current_task()
         with lock:
             state = passes.get(task)
             if state is None:
                 reached = [_core.task_reaches(*edge[:2]) for edge in edges]
                 reached[index] = True  # the node that runs is no longer among those to come
-                state = passes[task] = [[None] * len(edges), sum(reached)]
+                state = passes[task] = [[None] * len(edges), sum(reached), False]
                 _core.at_end_of_task(functools.partial(passes.pop, task, None))
-            first = all(g is None for g in state[0])
-            state[0][index] = grad
+            first = not state[2]
+            state[0][index], state[2] = grad, True
             state[1] -= 1
             last = state[1] == 0
         if mode == "all" and last:

@@ -183,6 +183,11 @@ class CUDAGraph:
                 raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
             self.instantiate()
         index = self._stream.device_index
+        if (self._draws or self._updates) and cuda_is_capturing():
+            raise RuntimeError(
+                "CUDAGraph.replay: a graph that draws random numbers or steps an optimiser cannot be replayed within "
+                "a capture, which would repeat the same draws and steps; call its function there instead"
+            )
         _contract.launch_deferred(index)  # it may read what the graph writes
         for _, _, update in self._updates:
             if not update.fits():

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -625,7 +624,7 @@ def embedding(
             raise TypeError("embedding(): argument 'padding_idx' must be int, not bool")
         if not -n <= padding_idx < n:
             raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx %= n
+        padding_idx = padding_idx % n
     if max_norm is not None:
         if weight.dim() != 2:
             raise RuntimeError(f"embedding: expected a weight of 2 dimensions, got shape {tuple(weight.shape)}")
@@ -759,7 +758,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     if not eps >= 0:
         raise RuntimeError(f"cosine_similarity(): eps must be non-negative, got: {eps}")
-    dim, dtype = operator.index(dim), x1.dtype
+    dim, dtype = _core.whole_numbers(dim, "cosine_similarity", "dim"), x1.dtype
     if dtype is not x2.dtype or not dtype.is_floating_point:
         dtype = taeda.promote_types(dtype, x2.dtype)
         if not dtype.is_floating_point:
@@ -819,7 +818,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         tensor([[[0, 1],
                  [2, 3]]])
     """
-    r = operator.index(upscale_factor)
+    r = _core.whole_numbers(upscale_factor, "pixel_shuffle", "upscale_factor")
     if input.dim() < 3:
         raise RuntimeError(
             f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)"
@@ -859,7 +858,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         >>> F.pixel_unshuffle(taeda.arange(4).reshape(1, 2, 2), 2).flatten()
         tensor([0, 1, 2, 3])
     """
-    r = operator.index(downscale_factor)
+    r = _core.whole_numbers(downscale_factor, "pixel_unshuffle", "downscale_factor")
     if input.dim() < 3:
         raise RuntimeError(
             f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} "
@@ -902,7 +901,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """
     if input.dim() < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
-    groups = operator.index(groups)
+    groups = _core.whole_numbers(groups, "channel_shuffle", "groups")
     if groups <= 0:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     c = input.size(1)

@@ -19,7 +19,7 @@ from .._core.memory import device_storage
 from .._core.tensor import from_storage
 from ._lazy import np
 from .copies import clone, convert, to_dtype
-from .creation import blank, empty_in_format
+from .creation import blank, contiguous_strides, empty_in_format
 from .devices import at, number_of, transfer
 from .meta import is_meta
 from .table import OPS, composite, spread
@@ -604,20 +604,12 @@ def _window(input, storage, size, stride, offset):
     size = _core.whole_numbers(tuple(size), "set_", "size")
     if any(n < 0 for n in size):
         raise RuntimeError(f"set_(): expected sizes that are not negative, got {list(size)}")
-    stride = _contiguous_strides(size) if stride is None else stride
+    stride = contiguous_strides(size) if stride is None else stride
     if all(n > 0 for n in size):
         last = offset + builtins.sum((n - 1) * step for n, step in zip(size, stride, strict=False) if step > 0)
         if storage.nbytes() < (last + 1) * input.element_size() and storage.resizable:
             storage.resize_((last + 1) * input.element_size())
     return core.set_memory(input, _core.from_storage(storage, input.dtype, size, stride, offset))
-
-
-def _contiguous_strides(size):
-    strides, step = [], 1
-    for n in reversed(tuple(size)):
-        strides.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(strides))
 
 
 @composite(meta="form")
@@ -652,7 +644,7 @@ def resize_(input, *args, size=None, memory_format=None):
     if memory_format is None or memory_format is _core.contiguous_format:
         if shape == input.shape:
             return input
-        strides = _contiguous_strides(shape)
+        strides = contiguous_strides(shape)
     elif memory_format is _core.preserve_format:
         raise RuntimeError(f"resize_(): unsupported memory format {memory_format}")
     else:

@@ -48,6 +48,21 @@ def _checked(size: Any, name: str) -> Any:
     return size
 
 
+def contiguous_strides(size: Any) -> tuple[int, ...]:
+    """The strides of a row-major tensor of these sizes.
+
+    Raises:
+        RuntimeError: one does not fit 64 bits.
+    """
+    strides, step = [], 1
+    for n in reversed(tuple(size)):
+        if step >= 1 << 63:
+            raise RuntimeError(f"Stride calculation overflowed: sizes {list(size)}")
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
 def _is_no_size(place: int, n: Any) -> bool:
     """Whether an integer is none as a size: one of more than 64 bits, and a bool that comes first."""
     return isinstance(n, int) and (n >= 1 << 63 or (place == 0 and isinstance(n, bool)))
@@ -233,10 +248,9 @@ def empty_permuted(
         raise RuntimeError(
             f"empty_permuted: {list(physical_layout)} is not a permutation of the {len(size)} dimensions"
         )
-    strides, step = [0] * len(size), 1
-    for d in reversed(physical_layout):
+    strides = [0] * len(size)
+    for d, step in zip(physical_layout, contiguous_strides([size[d] for d in physical_layout]), strict=True):
         strides[d] = step
-        step *= size[d]
     return empty_strided(size, strides, dtype=dtype, device=device, requires_grad=requires_grad)
 
 

@@ -25,8 +25,8 @@ _KINDS = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicu
 def _sizes(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[list[int], list[float]]:
     """Output sizes, and the factors to use in place of the sizes' ratio (0 for none)."""
     n = input.dim() - 2
-    if isinstance(size, (list, tuple)):
-        _core.whole_numbers(size, "interpolate", "size")
+    if size is not None:
+        size = _core.whole_numbers(size, "interpolate", "size")
     if (size is None) == (scale_factor is None):
         which = "only one of" if size is not None else "either"
         raise ValueError(f"interpolate: {which} size or scale_factor should be defined")

@@ -543,7 +543,7 @@ def matrix_power(input, n):
     while n:
         if n & 1:
             result = input if result is None else matmul(result, input)
-        n >>= 1
+        n = n >> 1  # not in place: it may be a tensor
         if n:
             input = matmul(input, input)
     return result.clone() if result is input else result

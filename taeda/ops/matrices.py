@@ -108,7 +108,7 @@ def _known(lower: bool, name: str) -> Any:
 
 
 @composite(method=False, meta="numbers", lowering=_known(True, "tril_indices"))
-def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
+def tril_indices(row: int, col: int, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Where the lower triangle of a matrix is: the coordinates of its elements, row by row.
 
     Args:
@@ -133,7 +133,7 @@ def tril_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pi
 
 
 @composite(method=False, meta="numbers", lowering=_known(False, "triu_indices"))
-def triu_indices(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
+def triu_indices(row: int, col: int, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Where the upper triangle of a matrix is: the coordinates of its elements, row by row.
 
     Args:
@@ -315,7 +315,7 @@ def meshgrid(*tensors, indexing=None):
 
 
 @composite(method=False)
-def vander(x, N=None, increasing=False):
+def vander(x, N: int | None = None, increasing=False):
     """The Vandermonde matrix: powers of the elements, as columns.
 
     Args:

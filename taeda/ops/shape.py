@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 from .. import _core
@@ -110,7 +109,7 @@ def rot90(input, k=1, dims=(0, 1)):
     first, second = (_core.wrapped_dim(d, input.dim(), "rot90") for d in dims)
     if first == second:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    k %= 4
+    k = k % 4  # not in place: it may be a tensor
     if k == 0:
         return input.clone(memory_format=_core.contiguous_format)
     if k == 2:
@@ -299,7 +298,9 @@ def repeat_interleave(input: Any = None, repeats: Any = None, dim=None, *, outpu
         input = reshape(input, (1,))
     size = input.shape[at]
     if not isinstance(repeats, Tensor) or (repeats.numel() == 1 and size != 1):
-        return repeat_each(input, int(repeats) if isinstance(repeats, Tensor) else index(repeats), at)
+        whole = not isinstance(repeats, Tensor)
+        count = _core.whole_numbers(repeats, "repeat_interleave", "repeats") if whole else int(repeats)
+        return repeat_each(input, count, at)
     repeats = reshape(repeats, (-1,)) if repeats.dim() == 0 else repeats
     if repeats.dim() == 1 and repeats.shape[0] != size:
         raise RuntimeError(

@@ -530,7 +530,7 @@ bincount.vjp(weights=no_derivative("bincount", "weights"))
 
 
 @primitive(out="same")
-def histc(input, bins=100, min=0, max=0):
+def histc(input, bins: int = 100, min=0, max=0):
     """How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max``.
 
     Args:

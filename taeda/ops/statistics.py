@@ -218,7 +218,7 @@ def pdist(input, p=2.0):
 
 
 @composite()
-def cov(input, *, correction=1, fweights=None, aweights=None):
+def cov(input, *, correction: int = 1, fweights=None, aweights=None):
     """The covariance matrix: ``out[i, j] = sum((x_i - mean_i) * (x_j - mean_j)) / (n - correction)``.
 
     Args:

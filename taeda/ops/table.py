@@ -485,9 +485,9 @@ def spread(given: tuple, named: Any = None) -> Any:
 
 
 def is_index(x: Any) -> bool:
-    """Whether ``x`` stands for one whole number: an int, NumPy's, a tensor of no dimensions."""
+    """Whether ``x`` stands for one whole number: an int but no bool, NumPy's, a tensor of no dimensions."""
     if isinstance(x, int):
-        return True
+        return not isinstance(x, bool)
     if isinstance(x, Tensor):
         return x.dim() == 0
     return hasattr(x, "__index__") and getattr(x, "shape", ()) == ()

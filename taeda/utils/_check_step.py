@@ -312,6 +312,8 @@ class _Watch:
 
     def accumulated(self, name: str) -> Callable:
         def hook(p: Any) -> None:
+            if p.grad is None:  # the pass came here without a gradient
+                return
             self.reached.add(name)
             if not p.grad.is_sparse and p.grad.numel() and not bool((p.grad != 0).any()):
                 self.zero.append(name)

@@ -329,3 +329,74 @@ def test_the_gradient_under_its_other_name():
     assert x.grad.tolist() == x._grad.tolist() == [4, 4, 4]
     x._grad = None
     assert x.grad is None
+
+
+@pytest.mark.parametrize("name", ["unbind", "split", "max", "function"])
+def test_a_hook_of_an_output_without_gradient_gets_none(name):
+    class Twice(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1, x * 2
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return first + second * 2
+
+    x = taeda.ones(2, 3, requires_grad=True)
+    calls = {
+        "unbind": lambda: (x * 1).unbind(),
+        "split": lambda: (x * 1).split(1),
+        "max": lambda: taeda.aminmax(x * 1, dim=0),
+        "function": lambda: Twice.apply(x),
+    }
+    first, second = calls[name]()
+    seen = []
+    first.register_hook(seen.append)
+    second.sum().backward()
+    assert seen == [None] and x.grad is not None
+    first, second = calls[name]()
+    first.register_hook(lambda g: taeda.ones(3))
+    with pytest.raises(RuntimeError, match="can't replace a None gradient"):
+        second.sum().backward()
+
+
+class Second(taeda.autograd.Function):
+    """The sum of two tensors, as if the first were a constant."""
+
+    @staticmethod
+    def forward(ctx, a, b):
+        return a + b
+
+    @staticmethod
+    def backward(ctx, g):
+        return None, g
+
+
+def test_hooks_hear_of_a_gradient_that_does_not_come():
+    x, w, seen = taeda.ones(2, requires_grad=True), taeda.ones(2, requires_grad=True), []
+    a = x * 2
+    a.register_hook(lambda g: seen.append(("tensor", g)))
+    a.grad_fn.register_prehook(lambda g: seen.append(("pre", g)))
+    a.grad_fn.register_hook(lambda made, g: seen.append(("post", made, g)))
+    x.register_hook(lambda g: seen.append(("leaf", g)))
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(("accumulated", t.grad)))
+    taeda.autograd.graph.register_multi_grad_hook([x, w], lambda grads: seen.append([g is None for g in grads]))
+    Second.apply(a, w).sum().backward()
+    order = [("tensor", None), ("pre", (None,)), ("post", (None, None), (None,)), ("leaf", None), ("accumulated", None)]
+    assert [s for s in seen if isinstance(s, tuple)] == order
+    assert [s for s in seen if isinstance(s, list)] == [[True, False]]
+    assert x.grad is None and w.grad.tolist() == [1, 1]
+    seen.clear()
+    taeda.autograd.grad(Second.apply(x * 2, w).sum(), w)  # the pass does not come to x
+    assert not [s for s in seen if isinstance(s, tuple)]
+    seen.clear()
+    assert taeda.autograd.grad(Second.apply(x * 2, w).sum(), (x, w), allow_unused=True)[0] is None
+    assert ("leaf", None) in seen and ("accumulated", None) not in seen
+
+
+def test_any_of_several_comes_once_if_the_first_is_none():
+    seen = []
+    parts = (taeda.ones(3, 2, requires_grad=True) * 1).unbind()
+    taeda.autograd.graph.register_multi_grad_hook(parts, seen.append, mode="any")
+    parts[1].sum().backward()
+    assert seen == [None]

@@ -33,3 +33,20 @@ def test_sigmoid_of_large_numbers():
     assert got[0] == 0 and got[1] == 0 and got[2] == 1
     e = torch.exp(torch.tensor(numbers[3], dtype=torch.complex128)).item()
     assert abs(got[3] - e / (1 + e)) < 1e-15 * abs(e)
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0, 0, False, 0j])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_division_by_zero(zero, dtype):
+    numbers = [complex(a, b) for a in PARTS for b in PARTS]
+    want, got = (m.tensor(numbers, dtype=getattr(m, dtype)) / zero for m in (torch, taeda))
+    for a, b in ((got.real, want.real), (got.imag, want.imag)):
+        assert [repr(x) for x in a.tolist()] == [repr(x) for x in b.tolist()]
+
+
+@pytest.mark.parametrize("value", [INF, -INF, NAN])
+def test_a_real_number_has_no_imaginary_part(value):
+    """PyTorch multiplies it by 1 + 0j first, and gives NaN in the other part."""
+    x = taeda.tensor([1 + 2j, complex(3, -INF)])
+    for y in (x + value, value + x, x - value, x.clone().add_(value)):
+        assert y.imag.tolist() == x.imag.tolist()

@@ -256,3 +256,49 @@ def test_swap_tensors():
     assert b.grad.tolist() == [[1] * 3] * 2
     with pytest.raises(RuntimeError, match="of one class"):
         taeda.utils.swap_tensors(a, taeda.nn.Parameter(taeda.ones(1)))
+
+
+def test_a_graph_whose_leaf_was_swapped():
+    """It has no place for the gradient; graphs of before and after do."""
+    for module in (taeda, torch):
+        a, b = module.ones(2, requires_grad=True), module.zeros(2, requires_grad=True)
+        loss = (a * 2).sum()
+        module.utils.swap_tensors(a, b)
+        with pytest.raises(RuntimeError, match="swap_tensors"):
+            loss.backward()
+        assert a.grad is None and b.grad is None
+        (a * 3).sum().backward()
+        assert a.grad.tolist() == [3, 3]
+    loss = (a_ := taeda.ones(2, requires_grad=True)).sum()
+    taeda.utils.swap_tensors(a_, taeda.zeros(2))
+    with pytest.raises(RuntimeError, match="swap_tensors"):
+        loss.backward()
+    # nor has one that a replayed pass would take
+    layer, x = taeda.nn.Linear(2, 2), taeda.ones(1, 2)
+    taeda.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        for _ in range(4):
+            layer(x).sum().backward()
+            loss = layer(x).sum()
+            assert loss.grad_fn.next_functions[0][1] == 0
+            layer.load_state_dict({k: v.clone() for k, v in layer.state_dict().items()})
+            with pytest.raises(RuntimeError, match="swap_tensors"):
+                loss.backward()
+            layer.zero_grad()
+            layer(x).sum().backward()
+            assert layer.weight.grad.tolist() == [[1, 1], [1, 1]]
+    finally:
+        taeda.__future__.set_swap_module_params_on_conversion(False)
+
+
+def test_gradients_of_a_swapped_leaf_that_are_not_asked_for():
+    a, b = taeda.ones(2, requires_grad=True), taeda.full((2,), 3.0, requires_grad=True)
+    loss = (a * b).sum()
+    taeda.utils.swap_tensors(a, taeda.zeros(2, requires_grad=True))
+    assert taeda.autograd.grad(loss, b, retain_graph=True)[0].tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="swap_tensors"):
+        taeda.autograd.grad(loss, a)
+    c = (a * 2).sum()
+    assert taeda.autograd.grad(c, a)[0].tolist() == [2, 2]
+    edge = taeda.autograd.graph.get_gradient_edge(a)
+    assert taeda.autograd.grad((a * 2).sum(), edge)[0].tolist() == [2, 2]

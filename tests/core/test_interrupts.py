@@ -151,6 +151,8 @@ SERIAL = {
         "taeda.Tensor.index_add_", "taeda.zeros(n), 0, taeda.randint(0, n, (n,)), taeda.ones(1).expand(n)", 90_000_000
     ),
     "bincount": ("taeda.bincount", "taeda.randint(0, n, (n,))", 90_000_000),
+    "unbind": ("taeda.Tensor.unbind", "taeda.empty(0).expand(n, 0)", 12_000_000),
+    "split": ("taeda.split", "taeda.empty(0).expand(n, 0), 1", 10_000_000),
     "sparse.mm": ("taeda.sparse.mm", "taeda.rand(n, n).to_sparse(), taeda.rand(n, 500)", 1500),
 }  # fmt: skip
 

@@ -33,6 +33,55 @@ REFUSED = {
 }
 
 
+EMPTY, GREAT = taeda.empty(0), 2**62
+SPREAD = taeda.empty(0, 1, 1).expand(0, GREAT, 2)
+
+#: Empty tensors whose strides do not fit.
+LONG = {
+    "empty": lambda: taeda.empty(0, GREAT, 2),
+    "meta": lambda: taeda.empty(0, GREAT, 2, device="meta"),
+    "zeros": lambda: taeda.zeros(0, GREAT, 2),
+    "full": lambda: taeda.full((0, GREAT, 2), 1.0),
+    "rand": lambda: taeda.rand(0, GREAT, 2),
+    "randint": lambda: taeda.randint(5, (0, GREAT, 2)),
+    "new_zeros": lambda: EMPTY.new_zeros(0, GREAT, 2),
+    "channels last": lambda: taeda.empty(0, GREAT, 2, 2, memory_format=taeda.channels_last),
+    "permuted": lambda: taeda.empty_permuted((0, GREAT, 2), (0, 1, 2)),
+    "set_": lambda: taeda.empty(0).set_(EMPTY.untyped_storage(), 0, (0, GREAT, 2)),
+    "resize_": lambda: taeda.empty(0).resize_(0, GREAT, 2),
+    "reshape": lambda: EMPTY.reshape(0, GREAT, 2),
+    "view": lambda: EMPTY.view(0, GREAT, 2),
+    "unflatten": lambda: taeda.empty(0, GREAT).unflatten(0, (0, 2)),
+    "add": lambda: SPREAD + 1,
+    "repeat": lambda: taeda.empty(0, 1, 1).repeat(1, GREAT, 2),
+    "cat": lambda: taeda.cat([taeda.empty(0, GREAT, 1)] * 2, 2),
+    "broadcast": lambda: taeda.empty(0, GREAT, 1) * taeda.empty(0, 1, 2),
+    "view of bytes": lambda: taeda.empty(0, 2, GREAT, dtype=taeda.int64).view(taeda.int8),
+    "view as real": lambda: taeda.view_as_real(taeda.empty(0, 2, GREAT, dtype=taeda.complex64)),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_strides_that_do_not_fit_are_refused(name):
+    with pytest.raises(RuntimeError):
+        LONG[name]()
+
+
+def test_empty_tensors_of_large_sizes():
+    assert taeda.empty(GREAT, 0, 2).stride() == (2, 2, 1)
+    assert taeda.empty(GREAT, 2, 0).stride() == (2, 1, 1)
+    assert taeda.empty(0, GREAT).view(GREAT, 0).shape == (GREAT, 0)
+    assert taeda.empty(0, GREAT).reshape(2, GREAT, 0).stride() == (GREAT, 1, 1)
+    assert SPREAD.stride() == (1, 0, 0)
+    assert taeda.empty_permuted((2, 0, 3), (2, 1, 0)).stride() == (1, 2, 2)
+
+
+def test_eigenvalues_of_any_number_of_empty_matrices():
+    x = taeda.zeros(2**50, 0, 0)
+    assert taeda.linalg.eigh(x).eigenvectors.shape == (2**50, 0, 0)
+    assert taeda.linalg.eigvalsh(x).shape == (2**50, 0)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_sizes_that_do_not_fit_are_refused(name):
     with pytest.raises(RuntimeError):

@@ -61,6 +61,26 @@ def test_typed():
         s[4]
 
 
+def test_a_storage_as_data():
+    x = taeda.tensor([1.0, 2.0, 0.0, 4.0])
+    s = x.untyped_storage()
+    assert taeda.tensor(s, dtype=taeda.float32).tolist() == x.tolist()
+    shared = taeda.as_tensor(s, dtype=taeda.float32)
+    assert shared.data_ptr() == x.data_ptr() and shared.tolist() == x.tolist()
+    assert taeda.tensor(s).tolist() == x.view(taeda.int64).tolist() and taeda.tensor(s).dtype is taeda.int64
+    assert x.new_tensor(s).tolist() == x.tolist() and taeda.tensor([s])[0].tolist() == list(s)
+    assert taeda.asarray(s, dtype=taeda.int16).shape == (8,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        floats, longs = x.storage(), taeda.tensor([1, 2]).storage()
+    assert taeda.tensor(floats).tolist() == x.tolist() and taeda.tensor(longs, dtype=taeda.int64).tolist() == [1, 2]
+    for call in (taeda.tensor, taeda.as_tensor, taeda.Tensor, taeda.FloatTensor):
+        with pytest.raises(RuntimeError, match="Expected a Storage of type"):
+            call(longs)
+    assert taeda.tensor(taeda.UntypedStorage(0)).dtype is taeda.float32
+    assert taeda.tensor(taeda.UntypedStorage(7)).shape == (0,)
+
+
 def test_results_with_names():
     r = taeda.max(taeda.tensor([[1, 3], [5, 2]]), 0)
     assert repr(r) == "torch.return_types.max(\nvalues=tensor([5, 3]),\nindices=tensor([1, 0]))"

@@ -616,6 +616,40 @@ def test_make_fx_records_real_calls(name):
         assert taeda.allclose(a, b)
 
 
+def _written(x):
+    y = x * 1
+    y.detach().mul_(3)
+    return y * x
+
+
+DETACHED = {
+    "detach": (lambda x: x.detach() * x, [1.0, 2.0]),
+    "function": (lambda x: taeda.detach(x) * x, [1.0, 2.0]),
+    "of a result": (lambda x: (x * 2).detach() * x, [2.0, 4.0]),
+    "data": (lambda x: x.data * x, [1.0, 2.0]),
+    "and a view": (lambda x: x.detach().view(2, 1).sum(1) * x, [1.0, 2.0]),
+    "of a view": (lambda x: x[:1].detach() * x, [1.0, 1.0]),
+    "and the tensor again": (lambda x: x.detach() * x + x * x, [3.0, 6.0]),
+    "written": (_written, [4.0, 8.0]),
+}
+
+
+@pytest.mark.parametrize("name", DETACHED)
+def test_make_fx_records_what_no_gradient_flows_through(name):
+    f, gradient = DETACHED[name]
+    graph = make_fx(f)(taeda.tensor([1.0, 2.0]))
+    x = taeda.tensor([1.0, 2.0], requires_grad=True)
+    y = graph(x)
+    assert y.tolist() == f(x).tolist()
+    assert taeda.autograd.grad(y.sum(), x)[0].tolist() == gradient
+
+
+def test_make_fx_records_composites_under_vmap():
+    graph = make_fx(taeda.func.vmap(lambda x: taeda.narrow(x, 0, 0, 1) * taeda.detach(x)))(X[None])
+    assert graph(X[None]).tolist() == (X[None, :1] * X[None]).tolist()
+    assert "detach" in graph.code
+
+
 def test_make_fx_names_and_decompositions():
     graph = make_fx(lambda x, y: taeda.sin(x) * y)(X, X)
     assert [n.name for n in graph.graph.nodes] == ["x_1", "y_1", "sin", "mul", "output"]

@@ -148,8 +148,8 @@ class DTensor(OfParts):
     def register_hook(self, hook: Callable) -> Any:
         """Call ``hook(gradient)`` with the gradient as a DTensor; its result replaces the gradient."""
 
-        def of_part(g: Tensor) -> Tensor | None:
-            made = hook(self._whole_gradient([g]))
+        def of_part(g: Tensor | None) -> Tensor | None:
+            made = hook(None if g is None else self._whole_gradient([g]))
             return None if made is None else self._part_gradients(made)[0]
 
         return self._local.register_hook(of_part)

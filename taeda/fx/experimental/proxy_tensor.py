@@ -67,10 +67,11 @@ class _Recorder:
         self.known: dict[int, tuple[Tensor, Proxy]] = {}
         self.places: dict[Any, Proxy] = {}
 
-    def track(self, tensor: Tensor, proxy: Proxy) -> None:
-        """Let ``proxy`` stand for ``tensor``."""
+    def track(self, tensor: Tensor, proxy: Proxy, alone: bool = False) -> None:
+        """Let ``proxy`` stand for ``tensor``, and unless it is ``alone`` for unknown aliases of it."""
         self.known[id(tensor)] = tensor, proxy  # the tensor lives on, so that its id and memory stay its own
-        self.places[_place(tensor)] = proxy
+        if not alone:
+            self.places[_place(tensor)] = proxy
         proxy.node.meta.setdefault("val", tensor.detach())
         proxy.node.meta.setdefault("tensor_meta", _extract_tensor_metadata(tensor))
 
@@ -85,7 +86,14 @@ class _Recorder:
     def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Called by the core for every op and composite."""
         if _core.is_mode_active():  # the others come first
-            return _core.pass_through(self, function, args, kwargs)
+            stack = _core.mode_stack()
+            if isinstance(function, Op) or any(getattr(mode, "composites", False) for mode in stack):
+                return _core.pass_through(self, function, args, kwargs)
+            _core.set_mode_stack([self, *stack])  # none of them asks for composites
+            try:
+                return function.unwatched(args, kwargs)
+            finally:
+                _core.set_mode_stack(stack)
         other = self.decompositions.get(function)
         if other is not None:
             with _recording(self):
@@ -99,6 +107,12 @@ class _Recorder:
         if any(isinstance(x, Tensor) for x in pytree.tree_leaves(result)):
             self.record(function, args, kwargs, result)
         return result
+
+    def note_detached(self, source: Tensor, made: Tensor) -> None:
+        """Record ``made``, which is ``source.detach()`` or ``source.data``: no op makes it, so no call tells of it."""
+        known = self.of(source)
+        if known is not source:
+            self.track(made, self.tracer.create_proxy("call_method", "detach", (known,), {}), alone=True)
 
     def record(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
         """Make the Node."""

@@ -102,18 +102,21 @@ class Complex:
 
 
 def _divide(a: Complex, b: Complex) -> Complex:
-    """Robert Smith's algorithm (CACM 1962): no overflow unless the quotient overflows, in either part's scale."""
+    """Robert Smith's algorithm (CACM 1962): no overflow unless the quotient overflows, in either part's scale.
+
+    Division by zero divides each part by it, as NumPy and PyTorch do: infinities and NaN stay in their part.
+    """
     f = b.fn
     size_re, size_im = f.unary("fabs", b.re), f.unary("fabs", b.im)
     swap = size_re < size_im
     # Where |im| is larger, a and b are multiplied by -1j, so that the division is always by `big`.
     big, small = f.select(swap, b.im, b.re), f.select(swap, b.re, b.im)
     ratio = small / big
-    # 0 / 0 and inf / inf: the direct formulas give the limits.
-    ratio = f.select((size_re == 0.0) & (size_im == 0.0), small, ratio)
+    zero = (size_re == 0.0) & (size_im == 0.0)
+    ratio = f.select(zero, small, ratio)
     denominator = big + small * ratio
     first, second = f.select(swap, a.im, a.re), f.select(swap, a.re, a.im)
-    re = (first + second * ratio) / denominator
-    im = second - first * ratio
+    re = f.select(zero, first, first + second * ratio) / denominator
+    im = f.select(zero, second, second - first * ratio)
     im = f.select(swap, -im, im) / denominator
     return Complex(re, im)

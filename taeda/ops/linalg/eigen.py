@@ -68,9 +68,10 @@ def _check_hermitian(A, UPLO, name):
 def _syevd(A, UPLO, vectors, name):
     """Values and, over a copy of ``A``, vectors."""
     n, batch = A.shape[-1], A.shape[:-2]
-    V, info = columns(A), ints(*batch)
+    V = columns(A)
     w = _core.empty((*batch, n), A.dtype.to_real())
     if V.numel():
+        info = ints(*batch)
         read = A.tril() if UPLO.upper() == "L" else A.triu()
         if not A.is_meta and not bool(read.isfinite().all()):  # LAPACK may give numbers for it
             raise LinAlgError(

@@ -189,7 +189,7 @@ def linalg_vecdot(x, y, *, dim=-1):
 
 
 @composite(method=False)
-def linalg_vander(x, *, N=None):
+def linalg_vander(x, *, N: int | None = None):
     """Rows of powers: ``out[..., i, j] = x[..., i] ** j``.
 
     Args:
