@@ -38,7 +38,7 @@ cdef enum:
 
 # ---- calls without modes or derivatives ------------------------------------------------------------------------------
 
-cdef enum Takes:     # what a parameter accepts as it is (ANYTHING: nothing); the general path converts or refuses the rest
+cdef enum Takes:     # what a parameter accepts unchanged (ANYTHING: nothing); the general path does the rest
     ANYTHING, TENSOR, INT, FLOAT, BOOLEAN, STRING, TENSORS
 
 #: The names of these, for `CustomOp.set_takes`.
