@@ -1,8 +1,8 @@
 """Deferred batch norm in training.
 
 Its result is pointwise in x and the statistics. So it can be recomputed, and need not be kept. The statistics have
-recipes like those of rows: the mean's has the form of x, the others refer to it. Reading one of them computes all. If a
-pointwise function of the result is needed, one kernel computes both.
+recipes like a row-wise op's: the mean's has the form of x, the others refer to it. Reading one of them computes all. If
+a pointwise function of the result is needed, one kernel computes both.
 """
 
 from cpython.object cimport PyObject

@@ -38,7 +38,7 @@ cdef enum:
 
 # ---- calls without modes or derivatives ------------------------------------------------------------------------------
 
-cdef enum Takes:     # what a parameter takes as it is (ANYTHING: nothing); all else the long way converts or refuses
+cdef enum Takes:     # what a parameter accepts unchanged (ANYTHING: nothing); the general path does the rest
     ANYTHING, TENSOR, INT, FLOAT, BOOLEAN, STRING, TENSORS
 
 #: The names of these, for `CustomOp.set_takes`.

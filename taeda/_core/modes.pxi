@@ -200,7 +200,7 @@ def pass_through(mode, function, tuple args, dict kwargs):
 cdef enum:
     INFERENCE_ON = 1
     INFERENCE_ENABLED = 2  # within it, ``enable_grad`` says that grad mode is on, which records nothing
-    INFERENCE_SHIFT = 4    # of what `restore_grad_mode` is given
+    INFERENCE_SHIFT = 4    # position of the inference mode in the argument of `restore_grad_mode`
 
 
 def set_grad_enabled(bint enabled):

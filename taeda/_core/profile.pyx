@@ -69,7 +69,7 @@ cdef struct Event:
     int64_t thread
     int64_t number              # the node that an op recorded, or that runs; -1: none
     int64_t moved               # bytes of the tensors that came in and went out
-    int64_t written             # those of them that went out
+    int64_t written             # bytes of those that went out
     int64_t before, after       # bytes in use
     int32_t name
     int32_t kind

@@ -334,8 +334,8 @@ cdef void note_table(const void* data, int64_t rows, int64_t width, int64_t nadd
 cdef int64_t use_block(Recorder* r, char* address) noexcept nogil:
     """The number of the block that the next launch is given by ``address``; -1 for none.
 
-    A flag is on the stack of who launches, a table in memory of its own: for one launch. Of an observed thread's block
-    that no launch was given yet, what is in it is kept.
+    For one launch, a flag is on the stack of the caller, and a table has memory of its own. If no launch was given an
+    observed thread's block yet, its content is kept.
     """
     cdef int64_t found = -1, i, row, k
     cdef Block* block

@@ -195,8 +195,8 @@ def _parameters(function: Any) -> tuple[inspect.Parameter, ...] | None:
 def as_passed(function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """The arguments as PyTorch's functions hand them to ``__torch_function__``.
 
-    Its Python functions in ``nn.functional`` pass what has no default by position, and all the rest, with defaults
-    filled in, by name. Others hand over what they were given.
+    PyTorch's Python functions in ``nn.functional`` pass arguments without a default by position, and all the others,
+    with defaults filled in, by name. Other functions hand their arguments over unchanged.
     """
     parameters = _parameters(function)
     if parameters is None or any(p.kind == p.VAR_KEYWORD for p in parameters):

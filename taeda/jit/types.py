@@ -178,7 +178,7 @@ class ClassType(NamedType):
         self.methods: dict[str, Any] = {}
         self.find: Callable[[str], Any] = lambda name: None
         self.python: Any = None
-        self.method_names: list[str] = []  # of an archive's class
+        self.method_names: list[str] = []  # methods of an archive's class
         self.container = ""  # "list" or "dict" of the modules ``children``
         self.children: list[str] = []
         self.pre_hooks: list[str] = []  # methods that run before and after ``forward``

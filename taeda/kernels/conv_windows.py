@@ -33,7 +33,7 @@ from .short_gemm import dot, interleaved
 from .target import here
 from .tile import multiply_add, smaller, tile_shape, transpose
 
-#: Of a volume: bytes from pixel to pixel, row to row and so on; steps of a run.
+#: A volume's strides in bytes, from pixel to pixel, row to row and so on; steps of a run.
 VOLUME = tuple("pitch row slice image length plane".split())
 #: The common arguments. Channels are those of a group: ``m`` outputs from ``c`` inputs. By dimension (z, y, x): sizes
 #: of input and output, stride, padding (some may be negative), and ``f``, the distance from the first tap to the last.

@@ -60,9 +60,9 @@ def distances(f: Function, dtype: str, kind: str) -> None:
 def distance_pull(f: Function, dtype: str, kind: str) -> None:
     """``out[i, k] = sum over j of w[i, j] * slope(x[i, k] - y[k, j])``, the slope of the p-norm but for a power of it.
 
-    That is ``sign(d) |d| ** (p - 1)``; for the largest difference, the sign of those that are as large.
-    Pointers: out, x, y, w, and the distances for ``"inf"``. ``arg = [columns of y, rows of y, p - 1]``. The range
-    counts rows of x.
+    The slope is ``sign(d) |d| ** (p - 1)``; for the largest difference, the sign of all that are as large. Pointers:
+    out, x, y, w, and the distances for ``"inf"``. ``arg = [columns of y, rows of y, p - 1]``. The range counts rows of
+    x.
     """
     t = TYPES[dtype]
     lanes, count, width = f.lanes(t), f.size(0), f.size(1)

@@ -1,9 +1,9 @@
 """Layer, group, batch and RMS normalization and their gradients, as row-wise kernels.
 
-What is normalized together is a row, of one dimension (layer norm) or two (group norm: channels of the group by
-positions; batch norm: batch by positions). Weight and bias are operands like any other: their strides make them run
-along the row (layer norm), along its outer dimension (group norm), or from row to row (batch norm). For half precision,
-statistics and their inverse are kept in float32.
+The elements that are normalized together are a row, of one dimension (layer norm) or two (group norm: channels of the
+group by positions; batch norm: batch by positions). Weight and bias are operands like any other: their strides make
+them run along the row (layer norm), along its outer dimension (group norm), or from row to row (batch norm). For half
+precision, statistics and their inverse are kept in float32.
 
 A kernel's key is ``(dtypes, columns, levels, affine)``: a dtype name per operand, outputs first (None: left out), the
 mode and levels of the row-wise schedule, and ``affine``, the layout of weight and bias along vectors (``c`` or ``s``).

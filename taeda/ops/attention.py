@@ -209,7 +209,7 @@ def _with_causal(mask: Tensor, rows: int, columns: int) -> Tensor:
     return mask & causal if mask.dtype is bool_ else mask.masked_fill(causal.logical_not(), -math.inf)
 
 
-#: Which kernels may be used, by PyTorch's names for them. ``math`` is the definition; on the CPU the fused op is
+#: The kernels that may be used, by PyTorch's names for them. ``math`` is the definition; on the CPU the fused op is
 #: ``flash``, and on a device any of the others.
 ALLOWED = {"cudnn": True, "flash": True, "mem_efficient": True, "math": True, "overrideable": True}
 

@@ -15,8 +15,9 @@ TRANSLATORS: dict[str, Callable] = {}
 def translates(names: str) -> Callable:
     """Decorator: ``function(g, *args, **kwargs)`` writes calls of the ops ``names`` on the writer ``g``.
 
-    Tensors, and sizes that are not fixed, come as values; the rest as it is. ``g.result`` has the form of the result.
-    What is returned may have another dtype: it is cast. :class:`Unsupported` says that ONNX has no form of a call.
+    Tensors, and sizes that are not fixed, come as values; other arguments come as they are. ``g.result`` has the form
+    of the result. The returned value may have another dtype: it is cast. :class:`Unsupported` says that ONNX has no
+    form of a call.
     """
 
     def register(function: Callable) -> Callable:
