@@ -379,10 +379,9 @@ _new_object = Tensor.__new__
 
 
 def _new(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """``Tensor.__new__`` of subclasses: an object with memory, whether or not their ``__init__`` calls Tensor's."""
+    """``Tensor.__new__`` as programs and subclasses call it: an object with memory, whatever ``__init__`` does."""
     made = _new_object(cls)
-    if args or kwargs or cls.__init__ is not Tensor.__init__:
-        _core.tensor.become(made, legacy_tensor(*args, **kwargs))
+    _core.tensor.become(made, legacy_tensor(*args, **kwargs))
     return made
 
 

@@ -353,6 +353,11 @@ cdef inline int count_leaf(dict leaves, object target) except -1:
     return 0
 
 
+cdef inline bint has_memory_on(Tensor t, int number) noexcept:
+    """Whether a tensor has memory of its own on a device. Sparse and batched ones have none."""
+    return t.storage is not None and t.storage.device == number and t.storage.data != NULL
+
+
 cdef class GraphTask:
     """One backward pass."""
 
@@ -419,7 +424,7 @@ cdef class GraphTask:
             return -1
         behind[number].join(number, before)
         self.streams.add((number, stream))
-        if (<Tensor>grad).holds == VALUES:
+        if has_memory_on(<Tensor>grad, number):
             behind[number].keep(number, (<Tensor>grad).storage.data)
         end_call()
         return before
@@ -572,9 +577,9 @@ cdef class GraphTask:
             if behind[number].stream(number) != stream:
                 behind[number].join(number, stream)
         for g in self.results or ():
-            if isinstance(g, Tensor) and (<Tensor>g).holds == VALUES and (<Tensor>g).device_type > META_NUMBER:
+            if isinstance(g, Tensor) and (<Tensor>g).device_type > META_NUMBER:
                 number = (<Tensor>g).device_type
-                if behind[number].keep != NULL:
+                if behind[number].keep != NULL and has_memory_on(<Tensor>g, number):
                     behind[number].keep(number, (<Tensor>g).storage.data)
         return end_call()
 

@@ -280,10 +280,12 @@ cdef class Captured:
     cdef public object update          # what fills in the next table
     cdef readonly list held            # the blocks that it reads and others allocated
     cdef readonly GraphReports reports
+    cdef list graphs                   # those that are launched in it: they keep their memory as long as it
 
     def __cinit__(self, int index, int64_t owner):
         self.index, self.owner, self.before = index, owner, current_owners[index]
         self.tables, self.words, self.held, self.reports = [], set(), [], GraphReports(index)
+        self.graphs = []
 
     cdef void* memory(self, int64_t nbytes) except NULL:
         """Memory that the graph has for itself."""
@@ -1459,11 +1461,13 @@ def wait_for_device(int index):
         raise ERROR(result, "cuCtxSynchronize")
 
 
-def note_launch(Captured captured):
-    """A graph was launched on the current stream: with the next wait it is looked at what its launches have found."""
+def note_launch(Captured captured, graph):
+    """``graph`` was launched on the current stream: the next wait looks at what its launches have found."""
     cdef int index = captured.index
-    if capturing:
-        (<Captured>captures[threading.get_ident()]).reports.inner.extend(captured.reports.parts())
+    cdef Captured outer = captures.get(threading.get_ident()) if capturing else None
+    if outer is not None:
+        outer.reports.inner.extend(captured.reports.parts())
+        outer.graphs.append(graph)
         return
     if any([part.words for part in captured.reports.parts()]):
         (<Reports>reports[index]).note_graph(captured.reports)

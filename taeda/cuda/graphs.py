@@ -183,7 +183,7 @@ class CUDAGraph:
                 raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
             self.instantiate()
         index = self._stream.device_index
-        if (self._draws or self._updates) and cuda_is_capturing():
+        if (self._draws or self._updates) and current_stream(index).is_capturing():
             raise RuntimeError(
                 "CUDAGraph.replay: a graph that draws random numbers or steps an optimiser cannot be replayed within "
                 "a capture, which would repeat the same draws and steps; call its function there instead"
@@ -204,7 +204,7 @@ class CUDAGraph:
             _native.send_bytes(index, address, content)
         _native.enter_context(index)
         call("cuGraphLaunch", self._executable, _native.get_stream(index))
-        _native.note_launch(self._held.captured)
+        _native.note_launch(self._held.captured, self)
         if self._draws or self._updates:
             self._launched = _stream_of(index).record_event(self._launched)
 

@@ -34,3 +34,14 @@ def test_dir_names_what_a_tensor_has():
     names = dir(x)
     assert "note" in names and "shape" in names and "__cuda_array_interface__" not in names
     assert [name for name in names if name != "imag" and not hasattr(x, name)] == []
+
+
+def test_new_alone_gives_a_tensor_with_memory():
+    class Named(taeda.Tensor):
+        pass
+
+    for cls in (taeda.Tensor, Named):
+        made = taeda.Tensor.__new__(cls)
+        assert type(made) is cls and made.shape == (0,) and made.dtype is taeda.float32
+        assert made.untyped_storage().nbytes() == 0 and (made + 1).tolist() == []
+    assert taeda.Tensor.__new__(Named, [1.0, 2.0]).tolist() == [1.0, 2.0]

@@ -331,6 +331,28 @@ def test_a_graph_within_a_graph_finds_an_index_out_of_range():
     cuda.synchronize()
 
 
+def test_a_graph_within_a_graph_keeps_its_memory():
+    x = there(3, 4)
+    inner, y = captured(lambda: x.exp().cumsum(0) * 2)
+    outer = cuda.CUDAGraph()
+    with cuda.graph(outer):
+        inner.replay()
+        z = y + 1
+    del inner, y
+    gc.collect()
+    others = [taeda.zeros(3, 4, device="cuda") for _ in range(20)]
+    outer.replay()
+    assert z.equal(x.exp().cumsum(0) * 2 + 1) and not any(o.any() for o in others)
+
+
+def test_draws_and_steps_are_not_replayed_within_a_capture():
+    inner, y = captured(lambda: taeda.rand(4, device="cuda"))
+    with pytest.raises(RuntimeError, match="cannot be replayed within a capture"), cuda.graph(cuda.CUDAGraph()):
+        inner.replay()
+    inner.replay()
+    assert 0 <= y.min() <= y.max() < 1
+
+
 def test_many_checks_of_a_graph_and_many_launches():
     x, i = there(3, 4), taeda.tensor([1]).cuda()
     others = [cuda.CUDAGraph() for _ in range(2)]
