@@ -319,8 +319,9 @@ class Driver(Capturing):
             order: None does all work when it is queued. With a number, work waits, and is done in an order that streams
                 and events allow and that few programs expect; each number gives another one.
         """
-        for context in self.contexts:
-            self.finish_all(context)
+        with self.lock:
+            for context in self.contexts:
+                self.finish_all(context)
         self.level, self.whim = level, None if order is None else random.Random(order)
         for thing in self.handles.values():
             if isinstance(thing, Kernel):
