@@ -73,6 +73,7 @@ def accumulate_run(f: Function, dtype: str, op: str, to: Value, at: Value, n: Va
 
     def some(i: Value, lanes: int, mask: Value | None = None) -> None:
         x = f.load(f.offset(at, i * t.bytes), t, lanes, mask)
+        x = x.to(F32) if t in (F16, BF16) else x  # no vector of 16-bit floats may cross from one block to another
         accumulate(f, dtype, op, f.offset(to, i * t.bytes), x, mask)
 
     if f.threads > 1:

@@ -10,6 +10,7 @@ import types
 import torch
 
 import taeda
+import taeda.nn.lower  # its ops are among OPS
 from taeda._core.dlpack import from_dlpack
 from taeda.ops.table import OPS
 
