@@ -243,7 +243,7 @@ cdef int compute(Recipe root) except -1:
     """Compute ``root``, and other results that its kernel should write."""
     cdef Kernel k
     if not is_of_here(root):
-        return compute_there(root)
+        return compute_there(root.device, root.stream, root, None)
     if root.is_row:
         return compute_asked(root)
     if root.below and compute_with_rows(root):
@@ -254,18 +254,20 @@ cdef int compute(Recipe root) except -1:
     return run(&k)
 
 
-cdef int compute_there(Recipe root) except -1:
-    """:func:`compute` in the place and on the stream of ``root``."""
-    cdef int before, number = root.device, stream = -1
-    before = swap_place(number)
+cdef int compute_there(int number, int stream, Recipe root, list storages) except -1:
+    """Compute ``root``, or what ``storages`` hold, in the place ``number`` and on a stream of that device."""
+    cdef int place = swap_place(number), before = -1
     if behind[number].swap_stream != NULL:
-        stream = behind[number].swap_stream(number, root.stream)
+        before = behind[number].swap_stream(number, stream)
     try:
-        compute(root)
+        if storages is None:
+            compute(root)
+        else:
+            settle_together(storages)
     finally:
-        if stream >= 0:
-            behind[number].swap_stream(number, stream)
-        swap_place(before)
+        if before >= 0:
+            behind[number].swap_stream(number, before)
+        swap_place(place)
     return end_call()
 
 
@@ -287,23 +289,13 @@ cdef int settle_by_place(list storages) except -1:
     """The same for storages of several places and streams."""
     cdef Recipe r
     cdef dict found = {}
-    cdef int before, number, stream, other
     for storage in storages:
         if (<Storage>storage).recipe is not None:
             r = <Recipe>(<Storage>storage).recipe
             found.setdefault((r.device, r.stream), []).append(storage)
     r = None  # else this variable would count as a holder
     for (number, stream), group in found.items():
-        before, other = swap_place(number), -1
-        if behind[number].swap_stream != NULL:
-            other = behind[number].swap_stream(number, stream)
-        try:
-            settle_together(group)
-        finally:
-            if other >= 0:
-                behind[number].swap_stream(number, other)
-            swap_place(before)
-        end_call()
+        compute_there(number, stream, None, group)
     return 0
 
 

@@ -161,7 +161,7 @@ cdef bint holds_values(Tensor t) noexcept:
     """Whether the memory of ``t`` is in this thread's place, and holds what it shows."""
     if not elsewhere:
         return t.holds == VALUES
-    return t.device_type == here() and (t.holds == VALUES or t.device_type > META_NUMBER)
+    return t.device_type == here() and (t.holds == VALUES or t.device_type > META_NUMBER and t.storage is not None)
 
 
 cdef void enlist(Recipe r) noexcept:

@@ -61,4 +61,3 @@ cdef int coalesce_leaves(Tensor x, const int* dims, int n, const Prologue* p, Gr
 # Launch over `a * b` rows of `count` elements; with `fully`, pieces of column mode have all `b` if possible.
 cdef int launch_rows(Kernel kernel, char** pointers, int npointers, int64_t* args, int nargs, int64_t a, int64_t b,
                      int64_t count, bint columns, bint fully) except -1
-# Kernels on one number: the first divided by the second.

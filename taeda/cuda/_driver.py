@@ -10,6 +10,7 @@ import ctypes
 import importlib
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from . import _native
@@ -103,15 +104,15 @@ def _library() -> dict[str, int]:
     raise MissingError(f"no NVIDIA driver was found ({failed})")
 
 
-def _provided(name: str) -> dict[str, int]:
-    """The addresses that the module ``name`` gives."""
+def provided(name: str, what: str, functions: Iterable[str]) -> dict[str, int]:
+    """The addresses of ``functions`` that the module ``name`` gives for ``what``, the driver or a library."""
     try:
         table = importlib.import_module(name).table()
     except Exception as error:
-        raise MissingError(f"TAEDA_CUDA={name} names no module that gives a driver ({error})") from error
-    lacking = sorted(set(SIGNATURES) - set(table))
+        raise MissingError(f"TAEDA_CUDA={name} names no module that gives {what} ({error})") from error
+    lacking = sorted(set(functions) - set(table))
     if lacking:
-        raise MissingError(f"the driver of TAEDA_CUDA={name} has no function {', '.join(lacking)}")
+        raise MissingError(f"{what} of TAEDA_CUDA={name} has no function {', '.join(lacking)}")
     return table
 
 
@@ -122,7 +123,7 @@ def load() -> None:
         MissingError: there is none, or it cannot be used.
     """
     chosen = os.environ.get("TAEDA_CUDA", "")
-    table = _provided(chosen) if chosen else _library()
+    table = provided(chosen, "the driver", SIGNATURES) if chosen else _library()
     for name, types in SIGNATURES.items():
         _functions[name] = ctypes.CFUNCTYPE(INT, *types)(table[name])
     _native.fill_table(*(table[name] for name in _native.FUNCTIONS))

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
 import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ._driver import INT, POINTER, SIZE, MissingError
+from ._driver import INT, POINTER, SIZE, MissingError, provided
 
 _NAME = "libnccl.so.2"
 
@@ -77,17 +76,6 @@ def _package() -> list[str]:
     return list(found.submodule_search_locations or ()) if found else []
 
 
-def _provided(name: str) -> dict[str, int]:
-    try:
-        table = importlib.import_module(f"{name}.nccl").table()
-    except Exception as error:
-        raise MissingError(f"TAEDA_CUDA={name} brings no NCCL ({error})") from error
-    lacking = sorted(set(SIGNATURES) - set(table))
-    if lacking:
-        raise MissingError(f"the NCCL of TAEDA_CUDA={name} has no function {', '.join(lacking)}")
-    return table
-
-
 @functools.cache
 def functions() -> dict[str, Any]:
     """The functions, by name.
@@ -96,7 +84,7 @@ def functions() -> dict[str, Any]:
         MissingError: there is no NCCL.
     """
     chosen = os.environ.get("TAEDA_CUDA", "")
-    table = _provided(chosen) if chosen else _from_library()
+    table = provided(f"{chosen}.nccl", "NCCL", SIGNATURES) if chosen else _from_library()
     return {
         name: ctypes.CFUNCTYPE(ctypes.c_char_p if name in _TEXTS else INT, *types)(table[name])
         for name, types in SIGNATURES.items()

@@ -46,4 +46,6 @@ def test_without_nccl_the_error_says_what_is_missing():
         "except RuntimeError as error: print(error)\nprint(dist.is_nccl_available())"
     )
     out = emulated("-c", code, TAEDA_CUDA="tests.cuda.program")
-    assert "built in: TAEDA_CUDA=tests.cuda.program brings no NCCL" in out and out.endswith("False\n")
+    assert "built in: TAEDA_CUDA=tests.cuda.program.nccl names no module that gives NCCL" in out and out.endswith(
+        "False\n"
+    )
