@@ -234,7 +234,13 @@ class _Watch:
         self.node = ("", "")  # that runs, or ran last: (name, module)
         self.backward_at: list[float] = []
         self.task = -1
-        self.key = "planned" if model is not None and any(p.is_meta for p in model.parameters()) else "allocated"
+        devices = {p.device.type for p in model.parameters()} if model is not None else set()
+        if devices - {"cpu", "meta"}:
+            raise NotImplementedError(
+                f"memory_use: expected a model on the CPU or on device meta, got one on {', '.join(sorted(devices))}: "
+                "cuda.memory_stats and cuda.memory_snapshot tell what a GPU's memory is used for"
+            )
+        self.device, self.key = ("meta", "planned") if "meta" in devices else ("cpu", "allocated")
         self.start = time.perf_counter()
 
     def now(self) -> float:
@@ -244,10 +250,14 @@ class _Watch:
         self.samples.append((self.now(), memory_stats()[self.key]))
 
     def see(self, t: Tensor, kind: str, module: str, op: str, begun: float | None = None) -> None:
-        """Note the memory of a tensor, if it is new. ``begun``: None for now."""
+        """Note the memory of a tensor, if it is new and the allocator counts it. ``begun``: None for now."""
+        if t.device.type != self.device:
+            return
         try:
             storage = t.untyped_storage()
         except (RuntimeError, NotImplementedError):  # sparse, nested, under vmap
+            return
+        if storage.owner is not None:  # memory of NumPy, of a file, or shared with other processes
             return
         key = id(storage)
         held = self.known.get(key)
@@ -344,6 +354,9 @@ def memory_use(step: Callable[[], Any], model: nn.Module | None = None, optimize
         optimizer: the optimiser, or a list of them.
     Returns:
         A :class:`MemoryUse`: ``print`` it, look at it in a notebook, or ``save("memory.html")``.
+
+    Raises:
+        NotImplementedError: the model is on another device than the CPU or meta.
 
     Example:
         >>> model = taeda.nn.Sequential(taeda.nn.Linear(256, 256), taeda.nn.ReLU(), taeda.nn.Linear(256, 10))

@@ -3,6 +3,7 @@
 import math
 import xml.etree.ElementTree as ElementTree
 
+import numpy as np
 import pytest
 
 import taeda
@@ -104,6 +105,19 @@ def test_an_error_in_the_step_leaves_nothing_on():
     assert not taeda._core.mode_stack()
     step()
     assert all(p.grad is not None for p in model.parameters())
+
+
+def test_memory_that_the_allocator_does_not_count_is_left_out():
+    model, optimizer, _, step = make()
+    step()
+    kept = [
+        taeda.from_numpy(np.zeros(1 << 22)),
+        taeda.zeros(1 << 22, device="meta"),
+        taeda.zeros(1 << 20).share_memory_(),
+    ]
+    made = memory_use(step, model, optimizer)
+    assert max(map(sum, zip(*made._steps()[1].values(), strict=True))) <= 1.02 * made.peak
+    del kept
 
 
 def test_the_picture_is_no_higher_than_the_peak(use):
