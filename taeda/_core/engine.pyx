@@ -538,9 +538,13 @@ cdef class GraphTask:
 
     cdef int run_hooks_for_nothing(self, Node node) except -1:
         """Call the hooks of a node to which no gradient came. They see None in its place."""
-        cdef list grads
         if node.tensor_hooks is not None or node.pre_hooks is not None:
             run_pre_hooks(node, [None] * node.noutputs)
+        return self.run_post_hooks_for_nothing(node)
+
+    cdef int run_post_hooks_for_nothing(self, Node node) except -1:
+        """The part of :meth:`run_hooks_for_nothing` that comes after the node."""
+        cdef list grads
         if node.post_hooks is not None:
             grads = [None] * len(node.targets)
             for hook in list(node.post_hooks.values()):
@@ -600,6 +604,9 @@ cdef class GraphTask:
         if captured:
             for i in range(node.noutputs):
                 self.capture(node, i, grads[i])
+        if execute and node.pre_hooks is not None and node.custom is None and all([g is None for g in grads]):
+            self.run_post_hooks_for_nothing(node)  # a hook has taken the gradients away
+            execute = False
         if not execute:
             self.deliver_nothing(node)
             return 0

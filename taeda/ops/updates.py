@@ -27,7 +27,7 @@ def _at_once(*lists) -> bool:
 
 def _norm_by_tensor(tensors, order):
     norms = [linalg_vector_norm(t, order) for t in tensors]
-    return linalg_vector_norm(stack([n.to(norms[0].dtype) for n in norms]), order)
+    return linalg_vector_norm(stack(norms), order)
 
 
 @primitive(method=False, out=False, decomposition=_norm_by_tensor)

@@ -400,3 +400,13 @@ def test_any_of_several_comes_once_if_the_first_is_none():
     taeda.autograd.graph.register_multi_grad_hook(parts, seen.append, mode="any")
     parts[1].sum().backward()
     assert seen == [None]
+
+
+@pytest.mark.parametrize("function", [lambda x: x * 2, lambda x: x.exp(), lambda x: x.split(2)[0], lambda x: x.sum()])
+def test_a_hook_may_take_all_gradients_away(function):
+    x, seen = taeda.arange(4.0, requires_grad=True), []
+    y = function(x)
+    y.grad_fn.register_prehook(lambda grads: (None,) * len(grads))
+    y.grad_fn.register_hook(lambda inputs, outputs: seen.append((set(inputs), set(outputs))))
+    y.sum().backward()
+    assert x.grad is None and seen == [({None}, {None})]

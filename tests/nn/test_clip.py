@@ -115,3 +115,14 @@ def test_averages_of_lists():
         lists(averaged, current, 5)
         for a, w in zip(averaged, want, strict=True):
             np.testing.assert_allclose(a.numpy(), w.numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_gradients_of_several_dtypes_have_a_norm_of_the_wider_one():
+    tensors = [taeda.ones(2, dtype=taeda.float16), taeda.full((2,), 1e6)]
+    total = get_total_norm(tensors)
+    assert total.dtype is taeda.float32 and total.item() == pytest.approx(2**0.5 * 1e6)
+    params = [taeda.zeros(2, dtype=t.dtype, requires_grad=True) for t in tensors]
+    for p, t in zip(params, tensors, strict=True):
+        p.grad = t
+    clip_grad_norm_(params, 1.0)
+    assert params[1].grad.tolist() == pytest.approx([0.5**0.5] * 2)
