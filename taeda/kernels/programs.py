@@ -2,7 +2,8 @@
 
 A :class:`Node` is a tile: a scalar, or numbers in one or two dimensions whose sizes are powers of two. Nodes are
 computed where they are used, one register after the other, unless they are *kept*: products, transposes, and costly
-nodes that are used twice are written to memory on the stack. A load or store that reaches past its tensor is masked.
+nodes that are used twice are written to memory on the stack. Folds, stores and kept nodes over tiles of the same sizes
+share a pass as long as none waits for another. A load or store that reaches past its tensor is masked.
 Where all columns of a row are inside, which is found once for each row, there is no mask.
 """
 
@@ -295,17 +296,41 @@ def identity(kind: str, t: Type) -> float:
     return {"sum": 0, "prod": 1, "max": low, "min": high}[kind]
 
 
-class _Statement:
-    """One pass over a tile: its computation, and the accesses in line with its columns."""
+class _Task(NamedTuple):
+    """What one pass over a tile does at each place.
 
-    def __init__(self, emitter: _Emitter, roots: Sequence[Node], shape: tuple[int, ...], dtype: str,
-                 store: Node | None = None, whole: Sequence[Node] = (), ends: Ends = None) -> None:  # fmt: skip
-        self.emitter = emitter
-        self.rows, self.columns = two(shape)
+    ``state = begin(row)`` gives the first values of a row, and ``body(at, state, target)`` the next ones, where
+    ``target`` is the row of what ``store`` writes. ``finish(row, states)`` takes the states of all registers that are
+    computed side by side.
+    """
+
+    roots: Sequence[Node]
+    shape: tuple[int, ...]
+    dtype: str
+    body: Callable
+    begin: Callable = lambda row: ()
+    finish: Callable = lambda row, states: None
+    store: Node | None = None
+    #: The kept tile that it computes and writes to memory.
+    makes: Node | None = None
+    #: The fold whose result is known when it has ended.
+    fold: Node | None = None
+    ends: Ends = None
+
+    def lanes(self, f: Function) -> int:
+        kind = F32 if self.dtype in ("bool", "int32") else part(self.dtype)
+        return min(f.lanes(kind) if f.vector_bytes >= 16 else 1, two(self.shape)[1])
+
+
+class _Statement:
+    """One pass over a tile: its tasks, and the accesses in line with its columns."""
+
+    def __init__(self, emitter: _Emitter, tasks: Sequence[_Task]) -> None:
+        self.emitter, self.tasks = emitter, tasks
+        self.rows, self.columns = two(tasks[0].shape)
         f = emitter.f
-        kind = F32 if dtype in ("bool", "int32") else part(dtype)
-        self.lanes = min(f.lanes(kind) if f.vector_bytes >= 16 else 1, self.columns)
-        self.lazy = emitter.lazy(roots, whole)
+        self.lanes = tasks[0].lanes(f)
+        self.lazy = emitter.lazy([n for t in tasks for n in t.roots], [t.makes for t in tasks if t.makes is not None])
         light = _OPERATORS | LIGHT | {"load"}
         work = sum(1 if n.kind in light else 8 for n, _ in self.lazy if n.kind not in ("arange", "expand", "full"))
         self.unroll = 1
@@ -317,25 +342,23 @@ class _Statement:
         nowhere = At(f.i64(0), f.i64(0), 1, False, False, {})
         self.starts = [emitter.value(places, nowhere) for _, (places, _) in self.guards]
         self.reaches = {n: _Reach(emitter, n, self.columns) for n, inline in self.lazy if n.kind == "load" and inline}
-        self.stored = None if store is None else _Reach(emitter, store, self.columns)
+        self.stored = [None if t.store is None else _Reach(emitter, t.store, self.columns) for t in tasks]
+        ends = None if any(t.ends is None for t in tasks) else tuple(e for t in tasks for e in t.ends or ())
         self.end = emitter.last(ends, self.columns, self.lanes)
 
-    def run(self, begin: Callable, body: Callable, finish: Callable) -> None:
-        """``state = begin(row)`` gives the first values of a row, ``body(at, state, number)`` the next ones.
-        ``finish(row, states)`` takes the states of all registers that are computed side by side.
-        """
+    def run(self) -> None:
         f = self.emitter.f
         self.emitter.work(self.rows * self.columns)
         if self.rows == 1:
-            self._row(f.i64(0), begin, body, finish)
+            self._row(f.i64(0))
             return
         with f.loop(0, self.rows) as L:
-            self._row(L.index, begin, body, finish)
+            self._row(L.index)
 
-    def _row(self, row: Value, begin: Callable, body: Callable, finish: Callable) -> None:
+    def _row(self, row: Value) -> None:
         f, emitter, lanes = self.emitter.f, self.emitter, self.lanes
         emitter.reached = {n: reach.row(row) for n, reach in self.reaches.items()}
-        self.target = None if self.stored is None else self.stored.row(row)
+        targets = [None if reach is None else reach.row(row) for reach in self.stored]
         of_row: dict[Node, Value] = {}
         at = At(row, f.i64(0), 1, False, True, of_row)
         if self.columns > 1:
@@ -347,9 +370,11 @@ class _Statement:
             left = emitter.child(end, at) - start + (n.kind == "le")
             left = f.select(left < self.columns, left, self.columns)
             ends.append(f.select(left < 0, 0, left))
-        reached = [*emitter.reached.values(), *([self.target] if self.target else [])]
+        reached = [*emitter.reached.values(), *(t for t in targets if t is not None)]
         counts = [*ends, *(r.count for r in reached)]
-        first = begin(row)
+        starts = [tuple(task.begin(row)) for task in self.tasks]
+        widths = [len(start) for start in starts]
+        first = tuple(v for start in starts for v in start)
         states = [first] * self.unroll
         wide = lanes * self.unroll
         count: Value | None = None
@@ -357,8 +382,19 @@ class _Statement:
             count = c if count is None else f.select(c < count, c, count)
         whole = self.end if count is None else count & -lanes
 
-        def at_column(column: Value, plain: bool) -> At:
-            return At(row, column, lanes, plain, True, dict(of_row))
+        def parted(values: tuple) -> list[tuple]:
+            rest = iter(values)
+            return [tuple(next(rest) for _ in range(width)) for width in widths]
+
+        def compute(column: Value, plain: bool, state: tuple) -> list:
+            at = At(row, column, lanes, plain, True, dict(of_row))
+            if len(self.tasks) > 1:
+                for n, inline in self.lazy:
+                    simple = n.kind == "load" and n.data.mask is None and n not in emitter.kept
+                    if inline and simple and two(n.shape)[1] > 1:
+                        emitter.value(n, at)
+            pairs = zip(self.tasks, parted(state), targets, strict=True)
+            return [v for task, own, target in pairs for v in task.body(at, own, target)]
 
         def stretch(lo: Value, hi: Value, plain: bool, side: int) -> None:
             flat = [v for state in states[:side] for v in state]
@@ -367,14 +403,14 @@ class _Statement:
                 for u in range(side):
                     state = tuple(L.carry[u * width : (u + 1) * width])
                     column = L.index + u * lanes if u else L.index
-                    found.extend(body(at_column(column, plain), state))
+                    found.extend(compute(column, plain, state))
                 L.carry = tuple(found)
             width = len(first)
             for u in range(side):
                 states[u] = tuple(L.carry[u * width : (u + 1) * width])
 
         if count is None and self.columns == lanes:  # one vector, which has all it needs
-            states = [tuple(body(at_column(f.i64(0), True), first))]
+            states = [tuple(compute(f.i64(0), True, first))]
         elif self.unroll > 1:
             many = whole & -wide
             stretch(f.i64(0), many, True, self.unroll)
@@ -384,7 +420,9 @@ class _Statement:
             stretch(f.i64(0), whole, True, 1)
         if count is not None:
             stretch(whole, self.end, False, 1)
-        finish(row, states)
+        of_task = zip(*map(parted, states), strict=True)
+        for task, own in zip(self.tasks, of_task, strict=True):
+            task.finish(row, list(own))
 
 
 class _Emitter:
@@ -406,6 +444,8 @@ class _Emitter:
         self.buffers: dict[Node, Value] = {}
         self.reached: dict[Node, _ReachRow] = {}
         self.pending: list[Node] = []
+        self.tasks: list[_Task] = []  # those of the next pass
+        self.delayed: list[Node] = []  # scalars that need what the next pass folds
         self.bytes = 0
         self.cost, self.times = 0, 1
         self.users: dict[Node, list[tuple[Node, Block]]] = {}
@@ -436,6 +476,10 @@ class _Emitter:
         stack: list[Node] = []
         loops = [n for n in self._each(block) if n.kind == "loop"]
         of_final = {n: loop.data for loop in loops for n in (c[0] for c in loop.data.carried)}
+        self.finals: dict[Node, list[Node]] = {}
+        for n in self._each(block):
+            if n.kind == "final":
+                self.finals.setdefault(n.data, []).append(n)
 
         def need(n: Node, by: Node, where: Block) -> None:
             self.users.setdefault(n, []).append((by, where))
@@ -598,7 +642,7 @@ class _Emitter:
     def ends_of_uses(self, n: Node) -> Ends:
         """The ends past which ``n``, a kept node, is never read."""
         ends: tuple = ()
-        seen, stack = {n}, [n]
+        seen, stack = {n}, [n, *self.finals.get(n, ())]
         while stack:
             x = stack.pop()
             for by, _ in self.users.get(x, ()):
@@ -609,6 +653,9 @@ class _Emitter:
                     found = self.ends_of_fold(by)
                 elif by.kind == "store" and x.shape == by.shape and x not in indices_of(by, self._memory(by)):
                     found = end_of_access(by, self.program.tensors)
+                elif by.kind == "phi" and x.shape == by.shape:
+                    stack.extend([by, *self.finals.get(by, ())])
+                    continue
                 elif by.kind in PLACES or by.shape != x.shape:
                     return None
                 else:
@@ -752,18 +799,56 @@ class _Emitter:
             made = f.load(place, made.type, made.lanes)
         return made
 
-    def fill(self, n: Node, buffer: Value, shape: tuple[int, ...], whole: bool) -> None:
+    def add(self, task: _Task) -> None:
+        """Do a task in the next pass, along with others over a tile of the same sizes that it does not wait for.
+
+        Results are written alone and operands read alone, so that stores to two results may change places with loads.
+        """
+        roots = [(n, True) for n in task.roots]
+        if task.store is not None:
+            roots += [(i, False) for i in indices_of(task.store, self._memory(task.store))]
+        seen, waits = set(), False
+        making = {t.makes for t in self.tasks}
+        waiting = {*(t.fold for t in self.tasks), *self.delayed}
+        while roots and not waits:
+            n, here = roots.pop()
+            if (n, here) in seen:
+                continue
+            seen.add((n, here))
+            waits = n in waiting or (n in making and not (here and n.shape == task.shape))
+            if n.shape and n.kind not in ("reduce", "phi", "final") and (n not in self.kept or n is task.makes):
+                here = here and n.kind not in ("load", "lt", "le", "expand")
+                roots.extend((a, here) for a in n.args)
+        if self.tasks:
+            last = self.tasks[-1]
+            alike = last.shape == task.shape and last.lanes(self.f) == task.lanes(self.f)
+            stored = {t.store.data.tensor for t in self.tasks if t.store is not None}
+            if waits or not alike or (task.store is not None and task.store.data.tensor in stored):
+                self.flush()
+        self.tasks.append(task)
+
+    def flush(self) -> None:
+        """Write the next pass, and the scalars that wait for it."""
+        tasks, self.tasks = self.tasks, []
+        delayed, self.delayed = self.delayed, []
+        if tasks:
+            _Statement(self, tasks).run()
+        for n in delayed:
+            self._scalar(n)
+
+    def fill(self, n: Node, buffer: Value, shape: tuple[int, ...], whole: bool, ends: Ends = None) -> None:
         """Write what ``n`` is at each place of ``shape`` to memory."""
-        ends = self.ends_of_uses(n) if whole else None
-        st = _Statement(self, [n], shape, n.dtype, whole=(n,) if whole else (), ends=ends)
         compute = self.expression if whole else self.child
 
-        def body(at: At, state: tuple) -> tuple:
+        def body(at: At, state: tuple, target: _ReachRow | None) -> tuple:
             place = self._address(buffer, shape, n.dtype, at)
-            self.vector(at, lambda at: self.f.splat(compute(n, at), at.lanes), place)
+            made = self.vector(at, lambda at: self.f.splat(compute(n, at), at.lanes), place)
+            if whole:
+                at.known[n] = made
             return ()
 
-        st.run(lambda row: (), body, lambda row, states: None)
+        ends = self.ends_of_uses(n) if whole else ends
+        self.add(_Task([n], shape, n.dtype, body, makes=n if whole else None, ends=ends))
 
     def materialize(self, n: Node) -> None:
         """Keep a tile."""
@@ -782,9 +867,10 @@ class _Emitter:
         """Squares of a register's lanes are transposed by shuffles."""
         f, (x,), (rows, columns) = self.f, n.args, n.shape
         self.prepare([x])
+        self.flush()
         buffer = self.room(n.shape, n.dtype)
         size = min(f.lanes(part(n.dtype)) if f.vector_bytes >= 16 else 1, rows, columns)
-        st = _Statement(self, [x], (columns, rows), n.dtype)
+        st = _Statement(self, [_Task([x], (columns, rows), n.dtype, lambda at, state, target: ())])
         step = part(n.dtype).bytes
         self.work(rows * columns)
         with f.loop(0, columns, size) as down:
@@ -831,6 +917,7 @@ class _Emitter:
         if first:
             if self.buffers.get(n.args[2]) is not target:
                 self.fill(n.args[2], target, n.shape, False)
+        self.flush()
         lanes = min(f.lanes(t) if f.vector_bytes >= 16 else 1, width)
         vectors = min(4 if f.vector_bytes != 32 else 2, width // lanes)
         rows = min(m, max(4, 16 // vectors) if f.vector_bytes != 32 else 4)
@@ -877,14 +964,13 @@ class _Emitter:
         kept = x.args[1] if x.kind == "where" and x not in self.kept and guarded(x.args[0]) is not None else x
         keep = kept in self.kept and kept not in self.buffers and kept.kind not in ("dot", "trans")
         keep = keep and kept.shape == x.shape
-        whole = (kept,) if keep else ()
-        self.prepare([] if keep and kept is x else [x], whole)
+        self.prepare([] if keep and kept is x else [x], (kept,) if keep else ())
         room = self.room(kept.shape, kept.dtype) if keep else None
         ends, uses = self.ends_of_fold(n), self.ends_of_uses(kept) if keep else ()
         ends = None if ends is None or uses is None else ends + uses
-        st = _Statement(self, [x], x.shape, x.dtype, whole=whole, ends=ends)
+        task = _Task([x], x.shape, x.dtype, lambda *_: (), makes=kept if keep else None, fold=n, ends=ends)
         out = self.room(n.shape, n.dtype) if n.shape else None
-        lanes = st.lanes
+        lanes = task.lanes(f)
 
         def computed(at: At) -> Value:
             if room is None:
@@ -898,12 +984,12 @@ class _Emitter:
             with f.loop(0, n.shape[0], lanes) as L:
                 f.store(f.offset(out, L.index * t.bytes), f.const(t, nothing, lanes))
 
-            def add(at: At, state: tuple) -> tuple:
+            def add(at: At, state: tuple, target: _ReachRow | None) -> tuple:
                 place = f.offset(out, at.column * t.bytes)
                 f.store(place, both(f.load(place, t, at.lanes), computed(at)))
                 return ()
 
-            st.run(lambda row: (), add, lambda row, states: None)
+            self.add(task._replace(body=add))
         else:
 
             def finish(row: Value, states: list) -> None:
@@ -917,7 +1003,13 @@ class _Emitter:
                     f.store(f.offset(out, row * t.bytes), total)
 
             start = f.const(t, nothing, lanes)
-            st.run(lambda row: (start,), lambda at, state: (both(state[0], computed(at)),), finish)
+            self.add(
+                task._replace(
+                    begin=lambda row: (start,),
+                    body=lambda at, state, target: (both(state[0], computed(at)),),
+                    finish=finish,
+                )
+            )
         if room is not None:
             self.buffers[kept] = room
         if out is not None:
@@ -931,13 +1023,11 @@ class _Emitter:
         roots = [value, *([n.args[n.data.mask]] if n.data.mask is not None else ())]
         roots += [i for i in indices_of(n, memory) if i.shape and step_of(i) is None]
         f = self.f
-        ends = end_of_access(n, self.program.tensors)
-        st = _Statement(self, roots, n.shape, memory.dtype if t is not BOOL else "float32", store=n, ends=ends)
 
-        def body(at: At, state: tuple) -> tuple:
+        def body(at: At, state: tuple, target: _ReachRow) -> tuple:
             x = self.vector(at, lambda at: f.splat(self.child(value, at), at.lanes)).to(t)
             raw = x.bits(U16) if t in (F16, BF16) else x.to(part("uint8")) if t is BOOL else x
-            pointer, offsets, mask = st.target.place(at)
+            pointer, offsets, mask = target.place(at)
             if mask is not None and at.lanes > 1:
                 mask = f.splat(mask, at.lanes)
             if offsets is None:
@@ -952,7 +1042,8 @@ class _Emitter:
                         f.store(place, raw.lane(lane))
             return ()
 
-        st.run(lambda row: (), body, lambda row, states: None)
+        dtype = memory.dtype if t is not BOOL else "float32"
+        self.add(_Task(roots, n.shape, dtype, body, store=n, ends=end_of_access(n, self.program.tensors)))
 
     def loop(self, n: Node) -> None:
         f, data = self.f, n.data
@@ -965,6 +1056,7 @@ class _Emitter:
         for inside, start, _ in tiles:
             self.buffers[inside] = self.room(inside.shape, inside.dtype)
             self.fill(start, self.buffers[inside], inside.shape, False)
+        self.flush()
         before, self.pending = self.pending, []
         self.times *= 8
         with f.loop(*(self.scalar(a) for a in n.args), data.step, carry=[self.scalar(c[1]) for c in scalars]) as L:
@@ -989,7 +1081,8 @@ class _Emitter:
                 if following in self.late:
                     self.product(following, self.buffers[inside])
                 else:
-                    self.fill(following, self.buffers[inside], inside.shape, False)
+                    self.fill(following, self.buffers[inside], inside.shape, False, self.ends_of_uses(inside))
+            self.flush()
             for inside, room in copies:
                 self._copy(self.buffers[inside], room, inside)
             L.carry = tuple(self.scalar(c[2]) for c in scalars)
@@ -1021,12 +1114,19 @@ class _Emitter:
                 else:
                     self.known[n] = self.known[n.data]
             elif not n.shape:
-                self._scalar(n)
+                self._scalar_in_order(n)
             elif n in self.kept and n not in self.late:
                 if n.kind == "dot":
                     self.materialize(n)
                 else:
                     self.pending.append(n)
+
+    def _scalar_in_order(self, n: Node) -> None:
+        waiting = {*(t.fold for t in self.tasks), *self.delayed}
+        if any(a in waiting for a in n.args):
+            self.delayed.append(n)
+        else:
+            self._scalar(n)
 
     def _scalar(self, n: Node) -> None:
         f = self.f
@@ -1062,6 +1162,7 @@ def kernel(program: Program) -> tuple[Function, int]:
             emitter.known[n] = places[::-1][n.data]
         try:
             emitter.block(program.block)
+            emitter.flush()
         except RecursionError:
             raise ValueError(
                 f"{program.label}: expression is too long for tiles of more than {SMALL} elements; use smaller tiles"

@@ -673,3 +673,52 @@ def test_folds_and_stores_end_where_a_row_does(n):
     close(a, e / e.sum(1, True))
     close(b, (e * e).sum(1) + (size - n) * (-2 * top[:, 0]).exp(), 1e-4)
     close(c, (1 + e / 1024).prod(1))
+
+
+@pytest.mark.parametrize("n", [4, 7, 16, 19, 100])
+def test_what_is_computed_in_one_pass_waits_for_what_it_reads(n):
+    @kernel.grid(name="t::stores", out=lambda x: (x.shape[0] + 2,))
+    def stores(x, out):
+        _, j = kernel.tiles(1, 1), kernel.whole(x.shape[0])
+        out[j] = kernel.exp(x[j]) * 2.0
+        out[j + 2] = x[j] - 1.0
+
+    @kernel.grid(name="t::parts", out={"a": lambda x: x, "b": lambda x: x, "c": lambda x: (x.shape[0], 2)})
+    def parts(x, a, b, c):
+        row, j = kernel.tiles(x.shape[0], 1), kernel.whole(x.shape[1])
+        n = x.shape[1]
+        h = kernel.where(j < n, kernel.exp(kernel.sin(x[row, j])) * 0.5 + x[row, j], 0.0)
+        a[row, j] = h
+        c[row, 0], c[row, 1] = kernel.sum(h), kernel.max(kernel.where(j < n, h, -1e30))
+        b[row, j] = x[row, (n - 1 - j) * (j < n)] * h - kernel.sum(h * h)
+
+    @kernel.grid(name="t::carried", out={"a": lambda x: (x.shape[1],), "b": lambda x: (x.shape[1],) * 2})
+    def carried(x, a, b):
+        _, j = kernel.tiles(1, 1), kernel.whole(x.shape[1])
+        p, q = kernel.zeros(j.shape, x.dtype), kernel.zeros((j.shape[0],) * 2, x.dtype)
+        for r in kernel.range(0, x.shape[0]):
+            v = kernel.sin(x[r, j])
+            q += p[:, None] * p[None, :] + v[None, :]
+            p += v * kernel.sum(v)
+        a[j], b[j, j] = p, q
+
+    x = taeda.rand(3, n)
+    rows, first = x.numpy(), x[0].numpy()
+    rest = 1 << (n - 1).bit_length()  # the places of the tile; the operand is 0 past its end
+    want = np.zeros(n + 2, np.float32)
+    for at, values in ((0, np.exp(first) * 2), (2, first - 1)):
+        values = np.concatenate([values, np.full(rest - n, 2.0 if at == 0 else -1.0, np.float32)])
+        want[at : at + rest] = values[: n + 2 - at]
+    close(stores(x[0]), taeda.from_numpy(want))
+    h = np.exp(np.sin(rows)) * 0.5 + rows
+    a, b, c = parts(x)
+    close(a, taeda.from_numpy(h))
+    close(b, taeda.from_numpy(rows[:, ::-1] * h - (h * h).sum(1, keepdims=True)), 1e-4)
+    close(c, taeda.from_numpy(np.stack([h.sum(1), h.max(1)], 1)), 1e-4)
+    p, q = np.zeros(n, np.float32), np.zeros((n, n), np.float32)
+    for v in np.sin(rows):
+        q = q + p[:, None] * p[None, :] + v[None, :]
+        p = p + v * v.sum()
+    a, b = carried(x)
+    close(a, taeda.from_numpy(p), 1e-4)
+    close(b, taeda.from_numpy(q), 1e-3)
