@@ -16,7 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 CORE = Path("taeda/_core")
-FOLDERS = (CORE, Path("taeda/cuda"))
+FOLDERS = (CORE, Path("taeda/cuda"), Path("taeda/standin/stable"))
 only = os.environ.get("TAEDA_BUILD_ONLY", "").split()  # build some modules alone while working on them
 sources = sorted(p for folder in FOLDERS for p in folder.glob("*.pyx") if not only or p.stem in only)
 processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -133,9 +133,13 @@ def extension(path: Path) -> Extension:
     # -g0: Python's own flags ask for debug information, which is four fifths of a library of Cython's
     flags = [level, "-g0", "-fno-strict-aliasing", "-fvisibility=hidden", "-Wno-unused-function"]
     linking = ["-pthread"]  # pthread_atfork: glibc before 2.34 has it in a library of its own
+    # libraries call its functions; a part is C++, and the module is left out where there is no compiler for that
+    seen = path.parent.name == "stable"
+    if seen:
+        flags.remove("-fvisibility=hidden")
     flags, linking = ([], []) if sys.platform == "win32" else (flags, linking)
     name = ".".join(path.with_suffix("").parts)
-    return Extension(name, [path.as_posix()], extra_compile_args=flags, extra_link_args=linking)
+    return Extension(name, [path.as_posix()], extra_compile_args=flags, extra_link_args=linking, optional=seen)
 
 
 setup(cmdclass={"build_ext": Build}, ext_modules=[extension(path) for path in sources])

@@ -41,7 +41,9 @@ class _Namespace(types.ModuleType):
 class _Ops(types.ModuleType):
     """``torch.ops``, which can be imported."""
 
-    loaded_libraries: frozenset = frozenset()
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.loaded_libraries: set[str] = set()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -51,19 +53,29 @@ class _Ops(types.ModuleType):
         return made
 
     def load_library(self, path: Any) -> None:
-        """Fails as it does for a library that cannot be loaded.
+        """Load a library that was built for PyTorch's stable ABI; its ops are ``torch.ops.<namespace>.<name>``.
 
         Raises:
-            OSError: always: a library built for PyTorch calls PyTorch's C++.
+            OSError: it calls PyTorch's C++ itself, or cannot be read.
         """
-        raise OSError(f"Could not load this library: {path}: it is built for PyTorch's C++, which taeda does not have")
+        from taeda.standin import stable
+
+        stable.load(path)
+        self.loaded_libraries.add(str(path))
 
 
 class _Classes:
     """``torch.classes``."""
 
     loaded_libraries: frozenset = frozenset()
-    load_library = _Ops.load_library
+
+    def load_library(self, path: Any) -> None:
+        """Fails: the stable ABI has no classes.
+
+        Raises:
+            OSError: always.
+        """
+        raise OSError(f"Could not load this library: {path}: it is built for PyTorch's C++, which taeda does not have")
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"torch.classes has no '{name}' (taeda has no C++ classes)")

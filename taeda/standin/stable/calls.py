@@ -1,0 +1,78 @@
+"""What the C functions of ``native`` ask of Python: ops by name and signature, memory of a library as a tensor."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import taeda
+from taeda._schema import Argument, Schema
+from taeda.aten import packet
+from taeda.aten.signatures import signature
+from taeda.library import _ops
+
+#: The kind of a value, and whether None is taken, whether it is a list, and whether None is taken in the list.
+Form = tuple[str, bool, bool, bool]
+
+#: What a library said as it was loaded: ``((namespace, kind, key), schema)``; and a function's name and address.
+declared: list[tuple[tuple[str, str, str], str]] = []
+implemented: list[tuple[tuple[str, str, str], str, int]] = []
+
+
+def form(a: Argument) -> Form:
+    return a.kind, a.optional, a.listed, a.inner_optional
+
+
+def forms(schema: Schema) -> tuple[list[Form], list[Form]]:
+    """Those of the arguments of an op, and of its results."""
+    return [form(a) for a in schema.arguments], [form(a) for a in schema.returns]
+
+
+def native(name: str) -> Callable:
+    """What computes a native op."""
+    return packet(name).computes("")
+
+
+@functools.cache
+def op_of(name: str, overload: str) -> tuple[Callable, list[Form], list[Form]]:
+    """An op as a function from the list of its arguments to the sequence of its results, and their forms.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    library, _, label = name.partition("::")
+    own = _ops.get(name)
+    schema = signature(label, overload) if library == "aten" else None if own is None else own._read
+    if schema is None:
+        raise RuntimeError(f"a library calls the op {name}.{overload or 'default'}, which is not there")
+    function: Any = packet(label).computes(overload) if library == "aten" else own
+    places = sum(not a.keyword_only for a in schema.arguments)
+    names = [a.name for a in schema.arguments[places:]]
+    count = len(schema.returns)
+
+    def run(args: list) -> Sequence:
+        named = {name: x for name, x in zip(names, args[places:], strict=True) if x is not None}
+        made = function(*args[:places], **named)
+        return () if count == 0 else (made,) if count == 1 else made
+
+    return run, *forms(schema)
+
+
+def over_memory(
+    address: int, sizes: list[int], strides: list[int], offset: int, dtype: Any, end: Callable | None
+) -> taeda.Tensor:
+    """A tensor over memory of a library. ``end`` gives it back when no tensor has it."""
+    if 0 in sizes:
+        if end is not None:
+            end()
+        return taeda.empty(sizes, dtype=dtype)
+    last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
+    memory = (ctypes.c_char * ((last + 1) * dtype.itemsize)).from_address(address)
+    if end is not None:
+        weakref.finalize(memory, end)
+    whole = taeda.frombuffer(memory, dtype=dtype, count=last + 1)
+    return whole.as_strided(sizes, strides, offset) if math.prod(sizes) else whole
