@@ -260,6 +260,13 @@ class CustomOpDef(CustomOp):
     def checked(self, args: tuple, result: Any) -> Any:
         """``result`` of the implementation, if the op may return it.
 
+        Args:
+            args: the arguments of the call.
+            result: what the implementation gave.
+
+        Returns:
+            ``result``.
+
         Raises:
             RuntimeError: it is not of the types in the schema, is an argument, or has the memory of one.
         """
@@ -403,6 +410,10 @@ class CustomOpDef(CustomOp):
 
         Where there are arguments by name alone, ``setup_context`` is given those as ``keyword_only_inputs``. The
         gradient of a list of tensors is a list.
+
+        Args:
+            backward: gives the gradients by the arguments, one each or None.
+            setup_context: keeps what ``backward`` needs.
 
         Raises:
             RuntimeError: the op writes to its arguments.
@@ -576,6 +587,9 @@ def custom_op(
         schema: the signature, as ``"(Tensor x, float s) -> Tensor"``; None: from the function's type hints.
         tags: what is said of the op; kept in its ``tags``.
 
+    Returns:
+        The op; without ``fn``, a decorator that gives it.
+
     Raises:
         ValueError: a type hint is missing, or ``schema`` does not go with ``mutates_args``.
         RuntimeError: the schema cannot be read, or there is no such device.
@@ -738,6 +752,12 @@ def register_autograd(
 ) -> None:
     """The derivative of a :func:`custom_op`.
 
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        backward: gives the gradients by the arguments, one each or None: ``backward(ctx, *grads)``.
+        setup_context: keeps what ``backward`` needs: ``setup_context(ctx, inputs, output)``.
+        lib: accepted.
+
     Examples:
         >>> @taeda.library.custom_op("docs::half", mutates_args=())
         ... def half(x: taeda.Tensor) -> taeda.Tensor:
@@ -813,6 +833,15 @@ def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable | None = None, /, **kwargs: Any) -> Any:
     """Accepted: classes and modes see custom ops through ``__torch_function__``.
 
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        torch_dispatch_class: a class of tensors or of modes.
+        func: the function; without it, a decorator.
+        **kwargs: accepted.
+
+    Returns:
+        ``func``.
+
     Examples:
         >>> taeda.library.register_torch_dispatch("docs::any", object, len) is len
         True
@@ -822,6 +851,12 @@ def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable |
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
     """The dtype that a :func:`custom_op` casts tensors to under autocast: see :meth:`CustomOpDef.register_autocast`.
+
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        device_type: the device whose autocast is meant.
+        cast_inputs: the dtype.
+        lib: accepted.
 
     Examples:
         >>> @taeda.library.custom_op("docs::same", mutates_args=())
@@ -859,6 +894,11 @@ class Library:
     """Ops under the name ``ns``: defined here (kind "DEF", "FRAGMENT"), or given implementations (kind "IMPL").
 
     What it defines goes with it: keep it as long as the ops are used.
+
+    Args:
+        ns: the namespace, before the ``::`` of names.
+        kind: ``"DEF"``, ``"FRAGMENT"`` or ``"IMPL"``.
+        dispatch_key: for which devices :meth:`impl` gives implementations, if it does not say.
 
     Raises:
         ValueError: there is no such kind, or the namespace is reserved.
@@ -1002,6 +1042,15 @@ def define(qualname: str, schema: Any = None, *, lib: Any = None, tags: Any = ()
 
     Also a decorator of one.
 
+    Args:
+        qualname: ``"library::op"``, or ``"op"`` with ``lib``.
+        schema: the signature.
+        lib: a :class:`Library`, with which the op goes.
+        tags: what is said of the op.
+
+    Returns:
+        A decorator, which gives the op its implementation.
+
     Raises:
         ValueError: the name is not of that form, or there is no schema.
         RuntimeError: the schema cannot be read, or there is an op of that name.
@@ -1088,9 +1137,13 @@ def bind(
         name: of the op; default: ``"<library>::<function>"``.
         mutates_args: names of parameters that are given, read and written.
         threads: a size that is the first dimension of every tensor: threads call the function with parts of it.
-        backward, setup_context: the derivative, as for :func:`register_autograd`. Without one a call with a tensor that
-            requires grad is an error.
+        backward: the derivative, as for :func:`register_autograd`. Without one a call with a tensor that requires grad
+            is an error.
+        setup_context: what it needs, as for :func:`register_autograd`.
         no_grad: without a derivative, results do not require grad, whatever the arguments do.
+
+    Returns:
+        The op.
 
     Raises:
         ValueError: the declaration cannot be read, or does not go with the other arguments.

@@ -169,6 +169,15 @@ def has_torch_function_variadic(*args: Any) -> bool:
 def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: Any, **kwargs: Any) -> Any:
     """Ask the innermost mode, then each class that overrides, what ``public_api(*args, **kwargs)`` is.
 
+    Args:
+        public_api: the function.
+        relevant_args: those of its arguments that may override it.
+        *args: its arguments by position.
+        **kwargs: its arguments by name.
+
+    Returns:
+        What the first that does not decline gives.
+
     Raises:
         TypeError: all gave NotImplemented.
     """
@@ -616,6 +625,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     Args:
         other: the entry.
         assign: take ``other`` itself, rather than its values.
+        self: the parameter.
     Returns:
         A tensor.
     Examples:

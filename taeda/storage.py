@@ -33,6 +33,7 @@ class TypedStorage:
         wrap_storage: an untyped storage to look at instead.
         dtype: of the elements. Default: that of :func:`get_default_dtype`.
         device: the CPU.
+        _internal: accepted.
     Examples:
         >>> storage = taeda.TypedStorage([1.0, 2.0])
         >>> storage[1]

@@ -35,6 +35,10 @@ def _dtypes() -> dict:
 def is_autocast_available(device_type: str) -> bool:
     """Whether :class:`autocast` works on that device: on "cpu", and on those that are registered.
 
+    Args:
+        device_type: the kind of device.
+    Returns:
+        True where it works.
     Raises:
         RuntimeError: there is no such kind of device.
     """
@@ -402,8 +406,11 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: An
     """Decorator of the ``forward`` of an autograd Function that runs under autocast.
 
     Args:
+        fwd: the function; without it, a decorator with the other arguments.
         device_type: the device whose autocast is meant.
         cast_inputs: convert floating-point tensors to this dtype, and run with autocast off.
+    Returns:
+        The function that takes its place.
     """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)

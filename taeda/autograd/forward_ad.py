@@ -101,6 +101,9 @@ def dual_level() -> Iterator[int]:
 
     One pass gives the derivative of all outputs in one direction, without keeping anything for later.
 
+    Yields:
+        The number of the level, from 0.
+
     Examples:
         >>> import taeda.autograd.forward_ad as fwd
         >>> with fwd.dual_level():

@@ -326,6 +326,9 @@ def allow_mutation_on_saved_tensors() -> Iterator[Any]:
 
     The backward pass must run within it, too.
 
+    Yields:
+        What knows the copies.
+
     Examples:
         >>> x = taeda.tensor([2.0, 3.0], requires_grad=True)
         >>> with taeda.autograd.graph.allow_mutation_on_saved_tensors():

@@ -22,6 +22,9 @@ class _Engine:
     def queue_callback(self, callback: Callable[[], Any]) -> None:
         """Call ``callback()`` when the backward pass under way is over.
 
+        Args:
+            callback: what to call.
+
         Raises:
             RuntimeError: there is none.
         """

@@ -243,6 +243,8 @@ class CUDAGraph:
     def debug_dump(self, debug_path: str) -> None:
         """Write the graph in Graphviz's DOT language.
 
+        Args:
+            debug_path: the file.
         Raises:
             RuntimeError: :meth:`enable_debug_mode` was not called before the capture.
         """
@@ -309,6 +311,8 @@ class graph:
         pool: memory that it shares with other graphs; None for its own.
         stream: to capture; None for one that all captures have.
         capture_error_mode: see :meth:`CUDAGraph.capture_begin`.
+        enable_annotations: accepted.
+        check_input_liveness: accepted.
     Examples:
         >>> g = taeda.cuda.CUDAGraph()  # doctest: +SKIP
         >>> with taeda.cuda.graph(g):  # doctest: +SKIP

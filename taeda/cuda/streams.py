@@ -199,6 +199,12 @@ class Event:
     def elapsed_time(self, end_event: Event) -> float:
         """The milliseconds from this event to ``end_event``.
 
+        Args:
+            end_event: the later event.
+
+        Returns:
+            Milliseconds.
+
         Raises:
             ValueError: one of them was made without ``enable_timing``, or was not recorded.
         """
@@ -250,6 +256,9 @@ def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
     Args:
         data_ptr: its handle.
         device: of its GPU; None for the current one.
+
+    Returns:
+        The stream.
     """
     need("get_stream_from_external")
     return ExternalStream(data_ptr, device)

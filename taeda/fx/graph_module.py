@@ -379,6 +379,9 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
     Args:
         body: the attributes of the module, and its code as ``_code``.
         import_block: the imports that the code needs.
+
+    Returns:
+        The module.
     """
     code = body.get("_code") or body["code"]
     forward = _forward_from_src(import_block + code, {})

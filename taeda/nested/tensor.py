@@ -178,6 +178,12 @@ class NestedTensor(OfParts):
     def stride(self, dim: int | None = None) -> Any:
         """Strides are those of the parts.
 
+        Args:
+            dim: no difference.
+
+        Returns:
+            Nothing.
+
         Raises:
             RuntimeError: always.
         """

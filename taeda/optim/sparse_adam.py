@@ -33,7 +33,10 @@ class SparseAdam(ElementwiseOptimizer, rule=_rule, scalars=4):
 
     Args:
         params: the tensors to update: dense, real, with sparse gradients.
+        lr: learning rate, at least 0: a number or a tensor with one element.
         betas: ``(beta1, beta2)``, each in ``[0, 1)``.
+        eps: added to the denominator, so that it is not zero.
+        maximize: climb rather than descend.
 
     Raises:
         ValueError: an option is out of its range, or a parameter is sparse or complex.

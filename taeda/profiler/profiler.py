@@ -64,6 +64,9 @@ def supported_activities() -> set[ProfilerActivity]:
 def kineto_available() -> bool:
     """Whether PyTorch's tracing library is there: False, and nothing needs it.
 
+    Returns:
+        False.
+
     Examples:
         >>> taeda.profiler.kineto_available()
         False
@@ -324,6 +327,9 @@ class profile:
 
     def events(self) -> EventList:
         """Every event of the last stretch that was recorded, in the order in which they began.
+
+        Returns:
+            The events.
 
         Raises:
             AssertionError: nothing was recorded yet, or recording is under way.

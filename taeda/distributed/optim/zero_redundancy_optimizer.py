@@ -114,6 +114,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def state_dict(self) -> dict[str, Any]:
         """The state of all parameters, as the optimiser itself would have it.
 
+        Returns:
+            The state dict.
         Raises:
             RuntimeError: :meth:`consolidate_state_dict` was not called, or was for another process.
         """

@@ -109,6 +109,8 @@ class Network:
             ranks: in the world.
             nbytes: of the whole tensor: that which ``all_gather`` and ``gather`` give, which the others take; of the
                 message of ``send``.
+        Returns:
+            Seconds.
         """
         n = len(ranks)
         if n == 1 or not (nbytes or kind == "barrier"):

@@ -175,8 +175,11 @@ class DTensor(OfParts):
             device_mesh: the processes; that of the ``with mesh:`` block by default.
             placements: one for each dimension of the mesh, Replicate by default.
             run_check: copy what is replicated from the first process to the others.
-            shape, stride: the whole's sizes, where parts differ; strides are accepted.
+            shape: the whole's sizes, where parts differ.
+            stride: accepted.
             grad_placements: accepted: gradients come as the placements say.
+        Returns:
+            The DTensor.
         """
         mesh = device_mesh if device_mesh is not None else current_mesh()
         if isinstance(local_tensor, DTensor):
@@ -205,6 +208,8 @@ class DTensor(OfParts):
         Args:
             grad_placements: how the gradient that comes back lies: ``Partial()`` where each process computes something
                 of its own with a replicated tensor. The tensor's placements by default.
+        Returns:
+            The part.
         """
         if grad_placements is None:
             return self._local.view_as(self._local) if self._local.requires_grad else self._local
@@ -225,7 +230,10 @@ class DTensor(OfParts):
                 default.
             placements: one for each dimension of the mesh.
             async_op: accepted; it is done when this returns.
-            forward_dtype, backward_dtype: not taken.
+            forward_dtype: not taken.
+            backward_dtype: not taken.
+        Returns:
+            The DTensor.
         Raises:
             NotImplementedError: a mesh of other processes, or another dtype.
         """
@@ -277,6 +285,10 @@ class DTensor(OfParts):
     def numpy(self, *, force: bool = False) -> Any:
         """Refused, as a DTensor has no memory of the whole.
 
+        Args:
+            force: no difference.
+        Returns:
+            Nothing.
         Raises:
             RuntimeError: always.
         """
@@ -369,6 +381,8 @@ def distribute_tensor(
         device_mesh: the processes; that of the ``with mesh:`` block by default.
         placements: one for each dimension of the mesh, Replicate by default.
         src_data_rank: whose values count; None where all processes have the same.
+    Returns:
+        The DTensor.
     Raises:
         ValueError: ``tensor`` is a DTensor of another mesh or other placements.
     """

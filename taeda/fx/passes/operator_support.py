@@ -23,6 +23,8 @@ class OperatorSupportBase:
         Args:
             submodules: the modules of the program by path.
             node: the Node.
+        Returns:
+            True where it is.
         """
         raise NotImplementedError(f"{type(self).__name__}.is_node_supported is not implemented")
 

@@ -143,6 +143,9 @@ class MultiheadAttention(Module):
             attn_mask: ``(L, S)`` or ``(N * num_heads, L, S)``, true (or a number to add) where not to look.
             average_attn_weights: give the weights' mean over the heads.
             is_causal: ``attn_mask`` is the causal mask and need not be read.
+
+        Returns:
+            The output, and the weights or None.
         """
         batched = query.dim() == 3
         other = attn_mask.dtype if attn_mask is not None else None

@@ -270,7 +270,15 @@ class SyncBatchNorm(_BatchNorm):
     replaces the other kinds in a model. The formula is that of :class:`BatchNorm1d`.
 
     Args:
+        num_features: ``C``.
+        eps: added to the variance.
+        momentum: share of the batch in the running statistics; None: their plain mean.
+        affine: learn ``weight`` and ``bias``.
+        track_running_stats: keep running statistics and use them in evaluation.
         process_group: the processes that share statistics; all of them if None.
+        device: of the tensors.
+        dtype: of the tensors.
+        bias: whether ``affine`` includes ``bias``.
 
     Examples:
         >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))

@@ -160,6 +160,12 @@ class LazyLinear(LazyModuleMixin, Linear):
     """A :class:`Linear` that takes ``in_features`` from its first input, as after ``Flatten``, whose size is work to
     find.
 
+    Args:
+        out_features: size of the last dimension of the output.
+        bias: whether to add ``b``.
+        device: of the parameters.
+        dtype: of the parameters.
+
     Examples:
         >>> model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.LazyLinear(10))
         >>> model(taeda.randn(2, 1, 28, 28)).shape

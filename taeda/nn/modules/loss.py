@@ -52,6 +52,9 @@ class _WeightedLoss(_Loss):
 
     Args:
         weight: of each class, or of each element where there are no classes.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
     """
 
     def __init__(self, weight: Tensor | None = None, size_average=None, reduce=None, reduction: str = "mean") -> None:
@@ -91,6 +94,9 @@ class SmoothL1Loss(_Loss):
     Smooth at 0, and outliers pull no more than in :class:`L1Loss`. Source: Girshick 2015, "Fast R-CNN".
 
     Args:
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         beta: where the two forms meet, at least 0.
 
     Raises:
@@ -116,6 +122,7 @@ class HuberLoss(_Loss):
     It is ``delta`` times :class:`SmoothL1Loss`.
 
     Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         delta: where the two forms meet, above 0.
 
     Raises:
@@ -147,7 +154,10 @@ class CrossEntropyLoss(_WeightedLoss):
 
     Args:
         weight: ``(C,)``, a weight for each class, or None.
+        size_average: older form of ``reduction``.
         ignore_index: a class number that does not count, as for padding.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         label_smoothing: share of the target that is spread over all classes, in ``[0, 1]`` (Szegedy et al. 2015).
 
     Shape:
@@ -199,6 +209,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         bias: whether the linear layer has one.
         device: of its parameters.
         dtype: of its parameters.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         weight: ``(num_classes,)``, a weight for each class, or None.
         ignore_index: a class number that does not count.
         label_smoothing: share of the target that is spread over all classes.
@@ -262,7 +273,10 @@ class NLLLoss(_WeightedLoss):
 
     Args:
         weight: ``(C,)``, a weight for each class, or None.
+        size_average: older form of ``reduction``.
         ignore_index: a class number that does not count.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Shape:
         input: ``(N, C)``, ``(C,)`` or ``(N, C, d1, ...)``. Floating-point.
@@ -321,6 +335,9 @@ class BCEWithLogitsLoss(_Loss):
 
     Args:
         weight: a factor of each element, which broadcasts, or None.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         pos_weight: a factor of the term of ``y``, which broadcasts: above 1 for classes that are rare.
 
     Raises:
@@ -354,6 +371,8 @@ class KLDivLoss(_Loss):
     the number of elements.
 
     Args:
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
         reduction: ``"batchmean"``, ``"mean"``, ``"sum"`` or ``"none"``.
         log_target: the target holds log-probabilities, too.
 
@@ -378,7 +397,10 @@ class PoissonNLLLoss(_Loss):
         log_input: the input is the logarithm of the rate; else the rate, and the loss ``input - target * log(input +
             eps)``.
         full: add Stirling's approximation of ``log(target!)`` where the target is above 1.
+        size_average: older form of ``reduction``.
         eps: keeps ``log(0)`` away.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Examples:
         >>> nn.PoissonNLLLoss()(taeda.tensor([0.0, 1.0]), taeda.tensor([2.0, 3.0]))
@@ -410,6 +432,7 @@ class GaussianNLLLoss(_Loss):
     Args:
         full: add the constant ``log(2 * pi) / 2``.
         eps: least variance that is used.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Shape:
         input: ``(N, *)``, the mean. Floating-point.
@@ -442,6 +465,9 @@ class _MarginLoss(_Loss):
 
     Args:
         margin: a difference below it costs something.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
     """
 
     __constants__ = ("margin", "reduction")
@@ -453,6 +479,12 @@ class _MarginLoss(_Loss):
 
 class HingeEmbeddingLoss(_MarginLoss):
     """``x`` where ``y = 1``, ``max(0, margin - x)`` where ``y = -1``: distances small for pairs that belong together.
+
+    Args:
+        margin: a difference below it costs something.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Examples:
         >>> nn.HingeEmbeddingLoss(reduction="none")(taeda.tensor([0.25, 0.25]), taeda.tensor([1, -1]))
@@ -531,6 +563,9 @@ class MultiMarginLoss(_WeightedLoss):
         p: 1 or 2.
         margin: by how much the right class should be ahead.
         weight: ``(C,)``, a factor for each right class, or None.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Shape:
         input: ``(N, C)`` or ``(C,)``, scores. Floating-point.
@@ -618,6 +653,9 @@ class TripletMarginLoss(_Loss):
         p: of the norm.
         eps: added to each difference.
         swap: use the distance of positive and negative where it is below that of anchor and negative.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Shape:
         anchor: ``(N, D)`` or ``(D,)``. Floating-point.
@@ -663,6 +701,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         distance_function: ``d``, a function of two tensors; the Euclidean distance if None.
         margin: by how much nearer the positive should be, above 0.
         swap: use the distance of positive and negative where it is below that of anchor and negative.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Shape:
         anchor: as the distance function takes them, with it ``(N, D)`` or ``(D,)``. Floating-point.

@@ -223,6 +223,12 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
     def get_submodule(self, target: str) -> Module:
         """The module at the dotted path ``target``; ``self`` for the empty one.
 
+        Args:
+            target: names of children, with dots.
+
+        Returns:
+            The module.
+
         Raises:
             AttributeError: there is none, or what is there is no Module.
         """

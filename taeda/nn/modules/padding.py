@@ -20,7 +20,6 @@ class _PadNd(Module):
     Args:
         padding: one width for every side, or ``(left, right, top, bottom, front, back)`` as far as there are
             dimensions; a negative width crops.
-        value: what the padding is filled with.
 
     Shape:
         input: ``(N, C, *)`` or ``(C, *)``, any dtype.

@@ -220,6 +220,13 @@ class _AvgPoolNd(_Pool):
 class AvgPool1d(_AvgPoolNd):
     """The mean of each window of a signal.
 
+    Args:
+        kernel_size: size of the window.
+        stride: step between windows; ``kernel_size`` if None.
+        padding: zeros on both sides, at most half the window.
+        ceil_mode: round the output size up rather than down.
+        count_include_pad: whether padding counts in the mean.
+
     Examples:
         >>> nn.AvgPool1d(2)(taeda.tensor([[[1.0, 3.0, 2.0, 8.0, 5.0]]]))
         tensor([[[2., 5.]]])
@@ -269,6 +276,7 @@ class _FractionalMaxPoolNd(_Pool):
         output_size: size of the output, one number or one for each dimension; or give ``output_ratio``.
         output_ratio: its ratio to that of the input, between 0 and 1.
         return_indices: return also where the maxima were, int64.
+        _random_samples: ``(N, C, dimensions)``, where windows begin, in ``[0, 1)``; None: random.
 
     Shape:
         input: ``(N, C, *)`` or ``(C, *)``. Floating-point.

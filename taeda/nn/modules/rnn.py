@@ -236,6 +236,9 @@ class RNNBase(Module):
                 PackedSequence.
             hx: the first state, ``(num_layers * directions, N, hidden_size)``; zero if None. For an LSTM the pair
                 ``(h, c)``.
+
+        Returns:
+            The outputs, and the last states.
         """
         packed = input if isinstance(input, PackedSequence) else None
         batched = True
@@ -466,7 +469,12 @@ class RNNCell(RNNCellBase):
     Use it in your own loops; :class:`RNN` runs whole sequences faster.
 
     Args:
+        input_size: size of the input.
+        hidden_size: size of the state.
+        bias: whether there are biases.
         nonlinearity: ``"tanh"`` or ``"relu"``.
+        device: of the parameters.
+        dtype: of the parameters.
 
     Examples:
         >>> cell = nn.RNNCell(3, 4)
@@ -498,6 +506,13 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of an LSTM: ``(h', c')`` of ``x`` and ``(h, c)``. The formula is that of :class:`LSTM`.
 
+    Args:
+        input_size: size of the input.
+        hidden_size: size of the state.
+        bias: whether there are biases.
+        device: of the parameters.
+        dtype: of the parameters.
+
     Shape:
         input: ``(N, input_size)`` or ``(input_size,)``. Floating-point.
         hx: the pair ``(h, c)``, each ``(N, hidden_size)`` or ``(hidden_size,)``; zero if not given.
@@ -524,6 +539,13 @@ class LSTMCell(RNNCellBase):
 
 class GRUCell(RNNCellBase):
     """One step of a GRU: ``h'`` of ``x`` and ``h``. The formula is that of :class:`GRU`.
+
+    Args:
+        input_size: size of the input.
+        hidden_size: size of the state.
+        bias: whether there are biases.
+        device: of the parameters.
+        dtype: of the parameters.
 
     Examples:
         >>> nn.GRUCell(3, 4)(taeda.randn(2, 3)).shape

@@ -60,6 +60,8 @@ class Embedding(_EmbeddingBase):
         norm_type: ``p`` of that norm.
         scale_grad_by_freq: divide a row's gradient by how often it occurs in the batch.
         sparse: the gradient is a sparse tensor of the rows that were looked up, as for :class:`taeda.optim.SparseAdam`.
+        _weight: the table; None: a new one.
+        _freeze: whether the table is not trained.
         device: of the table.
         dtype: of the table.
 
@@ -133,6 +135,7 @@ class EmbeddingBag(_EmbeddingBase):
         scale_grad_by_freq: divide a row's gradient by how often it occurs in the batch; not for ``"max"``.
         mode: ``"sum"``, ``"mean"`` or ``"max"``.
         sparse: the gradient is a sparse tensor of the rows that were looked up.
+        _weight: the table; None: a new one.
         include_last_offset: ``offsets`` has one more element, the end of the last bag.
         padding_idx: a row that bags leave out.
         device: of the table.

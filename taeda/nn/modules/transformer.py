@@ -441,6 +441,9 @@ class Transformer(Module):
             device: where the mask is.
             dtype: of the mask.
 
+        Returns:
+            ``(sz, sz)``.
+
         Examples:
             >>> nn.Transformer.generate_square_subsequent_mask(3)
             tensor([[0., -inf, -inf],

@@ -78,6 +78,10 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Nearest-neighbour upsampling of images: :class:`Upsample` with ``mode="nearest"``.
 
+    Args:
+        size: ``(H, W)`` of the output, or one number for both; or give ``scale_factor``.
+        scale_factor: output size over input size.
+
     Examples:
         >>> nn.UpsamplingNearest2d(scale_factor=2)(taeda.tensor([[[[1.0, 2.0]]]]))
         tensor([[[[1., 1., 2., 2.],
@@ -91,6 +95,10 @@ class UpsamplingNearest2d(Upsample):
 class UpsamplingBilinear2d(Upsample):
     """Bilinear upsampling of images with aligned corners: :class:`Upsample` with ``mode="bilinear",
     align_corners=True``.
+
+    Args:
+        size: ``(H, W)`` of the output, or one number for both; or give ``scale_factor``.
+        scale_factor: output size over input size.
 
     Examples:
         >>> nn.UpsamplingBilinear2d(size=(1, 3))(taeda.tensor([[[[1.0, 2.0]]]]))

@@ -26,6 +26,9 @@ _cache: dict[tuple[int, str], Tensor] = {}
 def cached():
     """A context in which each parametrised tensor is computed once and kept, as for a weight that is used many times.
 
+    Yields:
+        Nothing.
+
     Examples:
         >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))
         >>> with nn.utils.parametrize.cached():

@@ -91,6 +91,8 @@ def functional_call(
         kwargs: keyword arguments.
         tie_weights: names that share a tensor in the module share the given one.
         strict: every parameter and buffer must be given, and nothing else.
+    Returns:
+        What the module gives.
     """
     if isinstance(module, DataParallel):
         raise RuntimeError("The stateless API can't be used with nn.DataParallel module")

@@ -36,7 +36,8 @@ class PowerSGDState:
         warm_start: begin from the last thin matrix.
         orthogonalization_epsilon: added to norms.
         random_seed: of the first thin matrices.
-        compression_stats_logging_frequency, batch_tensors_with_same_shape: accepted.
+        compression_stats_logging_frequency: accepted.
+        batch_tensors_with_same_shape: accepted.
     """
 
     def __init__(
