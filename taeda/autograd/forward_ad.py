@@ -26,7 +26,7 @@ _level: _Level | None = None
 class UnpackedDualTensor(NamedTuple):
     """The result of :func:`unpack_dual`: the value, and its derivative or None.
 
-    Args:
+    Attributes:
         primal: the value.
         tangent: the derivative, of its shape, or None.
 

@@ -68,7 +68,10 @@ def _run(func: Callable, inputs: tuple[Tensor, ...], function: str) -> tuple[tup
     return _tensors(func(*inputs), "outputs of the user-provided function", function)
 
 
-def _gradients(outputs, inputs, grad_outputs=None, create_graph=False, retain=None, strict=None) -> tuple[Tensor, ...]:
+def _gradients(
+    outputs: Any, inputs: Any, grad_outputs: Any = None, create_graph: bool = False, retain: bool | None = None,
+    strict: Callable[[int], str] | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of those outputs that have a graph; zeros for inputs that they do not depend on.
 
     Args:

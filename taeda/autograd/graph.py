@@ -38,7 +38,7 @@ class _Edge(NamedTuple):
 class GradientEdge(_Edge):
     """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take one in place of a tensor.
 
-    Args:
+    Attributes:
         node: a node of the graph.
         output_nr: the number of its output.
         ownership_token: None; PyTorch keeps alive there what a node needs, which a node does here itself.

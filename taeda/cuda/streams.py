@@ -31,6 +31,7 @@ class Stream:
     Args:
         device: of the GPU; None for the current one.
         priority: lower numbers are served first; out of range they are cut.
+        **kwargs: accepted.
     """
 
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
@@ -138,6 +139,7 @@ class ExternalStream(Stream):
     Args:
         stream_ptr: its handle.
         device: of its GPU; None for the current one.
+        **kwargs: accepted.
     """
 
     def __init__(self, stream_ptr: int, device: Any = None, **kwargs: Any) -> None:

@@ -391,6 +391,7 @@ def init_process_group(
         group_name: accepted.
         pg_options: accepted.
         device_id: the GPU of this process, whose communicator is made at once.
+        _ranks: the ranks of the group in the world, where it is not the world.
     Raises:
         ValueError: there is a group already, or what says where and who is missing.
         AssertionError: there is no backend of the name.

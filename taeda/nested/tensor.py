@@ -263,6 +263,10 @@ class NestedTensor(OfParts):
     def backward(self, *args: Any, **kwargs: Any) -> None:
         """A nested tensor is no number.
 
+        Args:
+            *args: as for a tensor.
+            **kwargs: as for a tensor.
+
         Raises:
             RuntimeError: always.
         """

@@ -122,8 +122,10 @@ class AdamW(Adam):
     Args:
         params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
         lr: learning rate, at least 0: a number or a tensor with one element.
+        betas: ``(beta1, beta2)``, each in ``[0, 1)``.
         eps: added to the denominator, so that it is not zero.
         weight_decay: rate of the decay.
+        amsgrad: use the largest ``v`` so far in place of ``v``.
         maximize: climb rather than descend.
         foreach: accepted, changes nothing: all parameters are updated together.
         capturable: accepted, changes nothing.

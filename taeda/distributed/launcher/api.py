@@ -46,8 +46,6 @@ class LaunchConfig:
         event_log_handler: accepted.
         numa_options: accepted.
         signals_to_handle: what ends the processes, and raises a ``SignalException``.
-        start_method, log_line_prefix_template, metrics_cfg, event_log_handler, numa_options, duplicate_stdout_filters,
-            duplicate_stderr_filters, virtual_local_rank, shutdown_timeout: accepted.
         duplicate_stdout_filters: accepted.
         duplicate_stderr_filters: accepted.
         virtual_local_rank: accepted.

@@ -20,6 +20,10 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 class Identity(Module):
     """The input as it is: for a layer that is to do nothing. It takes any arguments and ignores them.
 
+    Args:
+        *args: accepted.
+        **kwargs: accepted.
+
     Shape:
         input: ``(*)``, any shape and dtype.
         output: the input.
@@ -31,7 +35,7 @@ class Identity(Module):
         taeda.Size([2, 3])
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
@@ -70,7 +74,9 @@ class Linear(Module):
     out_features: int
     weight: Tensor
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -127,7 +133,13 @@ class Bilinear(Module):
     __constants__ = ("in1_features", "in2_features", "out_features")
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device=None, dtype=None
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if in1_features <= 0:
@@ -179,7 +191,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     weight: Any
     bias: Any
 
-    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from ..._typed import Tensor
 from .. import functional as F
@@ -40,7 +41,7 @@ class _Loss(Module):
 
     __constants__: tuple[str, ...] = ("reduction",)
 
-    def __init__(self, size_average=None, reduce=None, reduction: str = "mean") -> None:
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
             reduction = legacy_get_string(size_average, reduce)
@@ -57,7 +58,13 @@ class _WeightedLoss(_Loss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
     """
 
-    def __init__(self, weight: Tensor | None = None, size_average=None, reduce=None, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -107,7 +114,9 @@ class SmoothL1Loss(_Loss):
         tensor([0.1250, 3.5000])
     """
 
-    def __init__(self, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0) -> None:
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
@@ -182,7 +191,8 @@ class CrossEntropyLoss(_WeightedLoss):
     __constants__ = ("ignore_index", "reduction", "label_smoothing")
 
     def __init__(
-        self, weight: Tensor | None = None, size_average=None, ignore_index: int = -100, reduce=None,
+        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+        reduce: bool | None = None,
         reduction: str = "mean", label_smoothing: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
@@ -233,7 +243,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     def __init__(
         self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
-        device=None, dtype=None, reduction: str = "mean", weight: Tensor | None = None,
+        device: Any = None, dtype: Any = None, reduction: str = "mean", weight: Tensor | None = None,
         ignore_index: int | None = None, label_smoothing: float = 0.0,
         options: F.LinearCrossEntropyOptions | None = None,
     ) -> None:  # fmt: skip
@@ -295,7 +305,8 @@ class NLLLoss(_WeightedLoss):
     __constants__ = ("ignore_index", "reduction")
 
     def __init__(
-        self, weight: Tensor | None = None, size_average=None, ignore_index: int = -100, reduce=None,
+        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+        reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
@@ -351,7 +362,8 @@ class BCEWithLogitsLoss(_Loss):
     """
 
     def __init__(
-        self, weight: Tensor | None = None, size_average=None, reduce=None, reduction: str = "mean",
+        self, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
+        reduction: str = "mean",
         pos_weight: Tensor | None = None,
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
@@ -382,7 +394,13 @@ class KLDivLoss(_Loss):
         tensor(0.3681)
     """
 
-    def __init__(self, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False) -> None:
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
@@ -410,7 +428,8 @@ class PoissonNLLLoss(_Loss):
     __constants__ = ("log_input", "full", "eps", "reduction")
 
     def __init__(
-        self, log_input: bool = True, full: bool = False, size_average=None, eps: float = 1e-8, reduce=None,
+        self, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: float = 1e-8,
+        reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
@@ -472,7 +491,9 @@ class _MarginLoss(_Loss):
 
     __constants__ = ("margin", "reduction")
 
-    def __init__(self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean") -> None:
+    def __init__(
+        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
@@ -491,7 +512,9 @@ class HingeEmbeddingLoss(_MarginLoss):
         tensor([0.2500, 0.7500])
     """
 
-    def __init__(self, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean") -> None:
+    def __init__(
+        self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(margin, size_average, reduce, reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -584,7 +607,8 @@ class MultiMarginLoss(_WeightedLoss):
     __constants__ = ("p", "margin", "reduction")
 
     def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average=None, reduce=None,
+        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average: bool | None = None,
+        reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
@@ -676,8 +700,9 @@ class TripletMarginLoss(_Loss):
     __constants__ = ("margin", "p", "eps", "swap", "reduction")
 
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average=None,
-        reduce=None, reduction: str = "mean",
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+        size_average: bool | None = None,
+        reduce: bool | None = None, reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:

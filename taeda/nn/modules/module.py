@@ -86,6 +86,10 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
     ``forward``. Calling the module runs ``forward`` with its hooks. ``parameters()`` finds what was assigned,
     ``state_dict()`` saves it and ``to()`` moves it. ``train()`` and ``eval()`` switch layers such as dropout.
 
+    Args:
+        *args: for the next base class, where ``call_super_init`` is set.
+        **kwargs: the same by name.
+
     Raises:
         AttributeError: something is assigned before ``super().__init__()``.
         NotImplementedError: in a call, there is no ``forward``.
@@ -126,7 +130,7 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         super().__init_subclass__(**kwargs)
         quicken(cls)
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
             got = (
                 f"{len(args)} positional arguments"

@@ -73,8 +73,9 @@ class RNNBase(Module):
 
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device=None,
-        dtype=None,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self._check(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
@@ -228,7 +229,7 @@ class RNNBase(Module):
     def _map_state(self, hx, fn):
         return fn(hx)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Any, hx: Any = None) -> Any:
         """The output of the last layer at every step, and the final state of every layer.
 
         Args:
@@ -282,6 +283,10 @@ class RNN(RNNBase):
     It takes the arguments of :class:`RNNBase` without ``mode``, and ``nonlinearity``: ``"tanh"`` or ``"relu"`` (Elman
     1990).
 
+    Args:
+        *args: as for :class:`RNNBase`, without ``mode``; ``nonlinearity`` stands fourth.
+        **kwargs: the same by name.
+
     Examples:
         >>> rnn = nn.RNN(input_size=3, hidden_size=4)
         >>> output, last = rnn(taeda.randn(7, 2, 3))  # 7 steps, 2 sequences
@@ -291,7 +296,7 @@ class RNN(RNNBase):
         True
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if len(args) > 3:  # nonlinearity stands fourth
@@ -316,6 +321,10 @@ class GRU(RNNBase):
     ``mode``. Source: Cho et al. 2014, "Learning Phrase Representations using RNN Encoder-Decoder for Statistical
     Machine Translation".
 
+    Args:
+        *args: as for :class:`RNNBase`, without ``mode``.
+        **kwargs: the same by name.
+
     Examples:
         >>> gru = nn.GRU(3, 4, num_layers=2, batch_first=True)
         >>> output, last = gru(taeda.randn(2, 7, 3))
@@ -323,7 +332,7 @@ class GRU(RNNBase):
         (taeda.Size([2, 7, 4]), taeda.Size([2, 2, 4]))
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
@@ -341,6 +350,10 @@ class LSTM(RNNBase):
     ``o``. Takes the arguments of :class:`RNNBase` without ``mode``. Source: Hochreiter & Schmidhuber 1997, "Long
     Short-Term Memory".
 
+    Args:
+        *args: as for :class:`RNNBase`, without ``mode``.
+        **kwargs: the same by name.
+
     Shape:
         input: ``(L, N, input_size)``, ``(L, input_size)`` or a :class:`taeda.nn.utils.rnn.PackedSequence`.
             Floating-point.
@@ -355,7 +368,7 @@ class LSTM(RNNBase):
         (taeda.Size([7, 2, 8]), taeda.Size([2, 2, 4]), taeda.Size([2, 2, 4]))
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
@@ -414,7 +427,9 @@ class RNNCellBase(Module):
 
     __constants__: tuple[str, ...] = ("input_size", "hidden_size", "bias")
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -488,7 +503,13 @@ class RNNCell(RNNCellBase):
     __constants__ = ("input_size", "hidden_size", "bias", "nonlinearity")
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None, dtype=None
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
@@ -525,7 +546,9 @@ class LSTMCell(RNNCellBase):
         (taeda.Size([2, 4]), taeda.Size([2, 4]))
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -552,7 +575,9 @@ class GRUCell(RNNCellBase):
         taeda.Size([2, 4])
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._typed import Tensor
@@ -46,7 +47,8 @@ class Upsample(Module):
     __constants__ = ("size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor")
 
     def __init__(
-        self, size=None, scale_factor=None, mode: str = "nearest", align_corners: bool | None = None,
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
+        mode: str = "nearest", align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -88,7 +90,9 @@ class UpsamplingNearest2d(Upsample):
                   [1., 1., 2., 2.]]]])
     """
 
-    def __init__(self, size=None, scale_factor=None) -> None:
+    def __init__(
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+    ) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
@@ -105,5 +109,7 @@ class UpsamplingBilinear2d(Upsample):
         tensor([[[[1.0000, 1.5000, 2.0000]]]])
     """
 
-    def __init__(self, size=None, scale_factor=None) -> None:
+    def __init__(
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+    ) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

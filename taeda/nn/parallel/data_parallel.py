@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -42,7 +43,9 @@ class DataParallel(Module):
         taeda.Size([8, 2])
     """
 
-    def __init__(self, module: Module, device_ids=None, output_device=None, dim: int = 0) -> None:
+    def __init__(
+        self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0
+    ) -> None:
         super().__init__()
         there = _all_devices()
         if not there and len({str(i) for i in device_ids or ()}) > 1:
