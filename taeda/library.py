@@ -57,6 +57,10 @@ class CustomOpDef(CustomOp):
         schema: its signature, by which arguments are checked; None: they are not.
         tags: what is said of it.
 
+    Raises:
+        ValueError: the name is not of that form, or its library is reserved.
+        RuntimeError: there is an op of that name.
+
     Examples:
         >>> @taeda.library.custom_op("docs::twice", mutates_args=())
         ... def twice(x: taeda.Tensor) -> taeda.Tensor:

@@ -120,6 +120,8 @@ class autocast:
         dtype: the half precision, ``bfloat16`` (the default on the CPU) or ``float16``.
         enabled: with False, a part of an enclosing block runs as if outside it.
         cache_enabled: convert each parameter once in the outermost block.
+    Raises:
+        ValueError: ``device_type`` is no text.
     Examples:
         >>> x = taeda.ones(2, 2)
         >>> with taeda.autocast("cpu"):
@@ -255,6 +257,8 @@ def get_autocast_dtype(device_type: str) -> Any:
         device_type: ``"cpu"``, ``"cuda"`` ...
     Returns:
         A dtype.
+    Raises:
+        RuntimeError: there is no autocast on that device.
     Examples:
         >>> taeda.get_autocast_dtype("cpu")
         taeda.bfloat16

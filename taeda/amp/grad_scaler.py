@@ -156,6 +156,10 @@ class GradScaler:
 
         Returns:
             What the optimiser's step gives, or None where it was left out.
+
+        Raises:
+            RuntimeError: the step was taken since the last ``update``, no parameter has a gradient, or a ``closure`` is
+                given.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)

@@ -133,6 +133,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     Raises:
         RuntimeError: outside a level, or the sizes differ.
         ValueError: ``tensor`` or ``tangent`` is of another dtype.
+        NotImplementedError: the tensor is made of others, such as a sparse one.
 
     Examples:
         >>> import taeda.autograd.forward_ad as fwd

@@ -225,6 +225,9 @@ class Function:
 
         Returns:
             A tensor or None, or a tuple of them.
+
+        Raises:
+            NotImplementedError: the subclass does not define it.
         """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
@@ -251,6 +254,9 @@ class Function:
 
         Returns:
             A pair.
+
+        Raises:
+            NotImplementedError: the subclass does not define it.
         """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "

@@ -291,6 +291,8 @@ def jacobian(
 
     Raises:
         RuntimeError: options exclude each other, or with ``strict`` an output does not depend on an input.
+        AssertionError: ``strategy`` is another word.
+        NotImplementedError: ``strategy`` is ``"forward-mode"``, with ``create_graph`` or without ``vectorize``.
 
     Examples:
         >>> def f(x):
@@ -373,6 +375,7 @@ def hessian(
 
     Raises:
         RuntimeError: the output is no scalar, or options exclude each other.
+        AssertionError: ``outer_jacobian_strategy`` is another word.
 
     Examples:
         >>> taeda.autograd.functional.hessian(lambda x: x[0] ** 2 * x[1], taeda.tensor([1.0, 3.0]))

@@ -91,6 +91,7 @@ class CUDAGraph:
             check_input_liveness: refused.
         Raises:
             RuntimeError: the current stream is the default one, or something is captured already.
+            NotImplementedError: ``check_input_liveness``.
         """
         if check_input_liveness:
             raise NotImplementedError("CUDAGraph.capture_begin: check_input_liveness=True is not there yet")
@@ -311,8 +312,10 @@ class graph:
         pool: memory that it shares with other graphs; None for its own.
         stream: to capture; None for one that all captures have.
         capture_error_mode: see :meth:`CUDAGraph.capture_begin`.
-        enable_annotations: accepted.
-        check_input_liveness: accepted.
+        enable_annotations: refused where it is True.
+        check_input_liveness: refused where it is True.
+    Raises:
+        NotImplementedError: ``enable_annotations`` or ``check_input_liveness``.
     Examples:
         >>> g = taeda.cuda.CUDAGraph()  # doctest: +SKIP
         >>> with taeda.cuda.graph(g):  # doctest: +SKIP

@@ -292,6 +292,8 @@ class MemPool:
         allocator: None; others are not there yet.
         use_on_oom: False; not there yet.
         no_split: False; not there yet.
+    Raises:
+        NotImplementedError: an option is given.
     """
 
     def __init__(self, allocator: Any = None, use_on_oom: bool = False, no_split: bool = False) -> None:
@@ -321,6 +323,8 @@ def use_mem_pool(pool: MemPool, device: Any = None) -> Iterator[None]:
     Args:
         pool: of that GPU.
         device: a device, its index, or None for the pool's.
+    Raises:
+        RuntimeError: the pool is of another GPU.
     """
     index = pool._index if device is None else index_of(device)
     if index != pool._index:

@@ -153,6 +153,9 @@ class Event:
         enable_timing: whether it can be used by :meth:`elapsed_time`.
         blocking: whether a thread that waits for it sleeps.
         interprocess: False; other processes cannot wait for it yet.
+
+    Raises:
+        NotImplementedError: ``interprocess``.
     """
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:

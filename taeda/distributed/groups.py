@@ -493,6 +493,8 @@ def new_group(
         The group, or ``GroupMember.NON_GROUP_MEMBER`` at a process that is not in it.
     Raises:
         ValueError: there are not so many processes, or no such rank.
+        TypeError: ``ranks`` is empty.
+        RuntimeError: the processes communicate by another backend.
     """
     world = _get_default_group()
     if timeout is not None:

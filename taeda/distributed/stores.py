@@ -456,11 +456,12 @@ class TCPStore(Store):
         is_master: whether this process keeps it.
         timeout: how long to wait for the server, and for keys.
         wait_for_workers: whether the server waits for all processes.
-        multi_tenant: accepted.
+        multi_tenant: a server that is there already is used.
         master_listen_fd: a socket that listens already.
         use_libuv: accepted.
     Raises:
         DistNetworkError: there is no server, or its port is taken.
+        DistStoreError: the other processes did not come in time.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ def new_subgroups(
     groups.
 
     Args:
-        group_size: how many processes each has; by default those of one machine.
+        group_size: how many processes each has; by default all of them.
         group: the processes, all by default.
         timeout: how long one waits for another.
         backend: as for :func:`init_process_group`.

@@ -196,6 +196,7 @@ class Distribution:
             A tensor of the batch's shape, to which ``value`` broadcasts.
         Raises:
             ValueError: the shapes do not fit, or a value is outside the support (if arguments are validated).
+            NotImplementedError: the distribution has no density.
         """
         raise NotImplementedError
 
@@ -215,6 +216,9 @@ class Distribution:
 
         Returns:
             ``(n,)`` followed by the batch's and the event's shape.
+
+        Raises:
+            NotImplementedError: the distribution is not discrete, or has no end of values.
         """
         raise NotImplementedError
 

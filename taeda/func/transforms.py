@@ -536,6 +536,9 @@ def jacrev(
         A function. For each output, in the structure of the outputs, and each input, in that of the inputs, it gives a
             tensor of sizes output + input.
 
+    Raises:
+        ValueError: ``chunk_size`` is below 1.
+
     Examples:
         >>> jacobian = taeda.func.jacrev(lambda x: taeda.stack([x[0] * x[1], x[1] ** 2]))
         >>> jacobian(taeda.tensor([2.0, 3.0]))

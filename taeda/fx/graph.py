@@ -287,6 +287,8 @@ class Graph:
             arg_transform: the argument to use for each Node among ``node``'s arguments.
         Returns:
             The copy.
+        Raises:
+            AssertionError: ``arg_transform`` gives another kind of object for a tuple or dict.
         """
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         if not isinstance(args, tuple) or not isinstance(kwargs, dict):
@@ -344,7 +346,7 @@ class Graph:
         Args:
             root_module: the name of the module in the code, ``"self"``.
             verbose: with comments about shapes and where the steps come from.
-            **options: accepted.
+            **options: for a code generator of the program's own.
         Returns:
             The code, and the objects that it names.
         """

@@ -108,6 +108,9 @@ class GraphModule(Module):
         root: the module that the Graph's paths start from, or a dict from paths to modules and tensors.
         graph: the Graph. Only what it names is taken from ``root``.
         class_name: the name of the class.
+
+    Raises:
+        RuntimeError: ``root`` is neither a module nor a dict.
     """
 
     _deepcopy_hooks: list[Callable]

@@ -311,6 +311,8 @@ class Node:
             propagate_meta: give ``replace_with`` this Node's ``meta``, which it must not have of its own.
         Returns:
             The users as they were before.
+        Raises:
+            AssertionError: ``propagate_meta``, and the other Node has ``meta`` already.
         """
         if propagate_meta:
             if replace_with.meta:
@@ -345,6 +347,9 @@ class Node:
 
         Returns:
             True where it does.
+
+        Raises:
+            AssertionError: the module that it calls is not known.
         """
         if self.op in ("placeholder", "output"):
             return True

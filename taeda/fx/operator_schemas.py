@@ -153,8 +153,8 @@ def normalize_function(
         target: the function.
         args: its positional arguments.
         kwargs: its arguments by name.
-        arg_types: types of the positional arguments, to choose among signatures.
-        kwarg_types: types of the arguments by name.
+        arg_types: accepted.
+        kwarg_types: accepted.
         normalize_to_only_use_kwargs: all by name; else those that are positional in the signature stay so.
     Returns:
         None if the signature is not known or the arguments do not fit it.

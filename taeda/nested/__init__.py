@@ -102,6 +102,9 @@ def nested_tensor_from_jagged(
         max_seqlen: accepted; lengths are known.
     Returns:
         The nested tensor.
+    Raises:
+        RuntimeError: neither ``offsets`` nor ``lengths`` is given, or there is no dimension ``jagged_dim``.
+        TypeError: one of them is no tensor.
     """
     if offsets is None and lengths is None:
         raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")

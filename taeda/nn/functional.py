@@ -627,6 +627,8 @@ def embedding(
     Raises:
         IndexError: a number is out of range.
         AssertionError: ``padding_idx`` is out of range.
+        TypeError: ``padding_idx`` is no int.
+        RuntimeError: ``weight`` is no matrix.
 
     Examples:
         >>> table = taeda.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
@@ -803,6 +805,9 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
     Returns:
         The sizes to which they broadcast, without the last.
+
+    Raises:
+        TypeError: ``p`` is no number.
 
     Examples:
         >>> F.pairwise_distance(taeda.tensor([[0.0, 0.0]]), taeda.tensor([[3.0, 4.0]]), eps=0.0)

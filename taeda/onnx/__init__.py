@@ -79,6 +79,7 @@ def export(
         ImportError: the package onnx is not installed.
         UnsupportedOperatorError: ONNX has no form of an op; the message has the user's line and what to use instead.
         OnnxExporterError: the model could not be written.
+        NotImplementedError: ``profile``, or an ``operator_export_type`` other than ``ONNX``.
     """
     options = locals().copy()
     del options["model"], options["args"], options["f"]

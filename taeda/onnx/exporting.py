@@ -292,6 +292,7 @@ def verify(made: ONNXProgram, program: ExportedProgram) -> None:
 
     Raises:
         OnnxExporterError: a result differs by more than 1e-4 of the largest number in it.
+        ValueError: the program has no example arguments.
     """
     if program.example_inputs is None:
         raise ValueError("onnx.export: verify=True needs example arguments")

@@ -90,6 +90,8 @@ class SparseAdam(ElementwiseOptimizer, rule=_rule, scalars=4):
             closure: computes the loss again and returns it.
         Returns:
             The loss, if there is a closure.
+        Raises:
+            RuntimeError: a gradient is dense.
         """
         loss = self._loss(closure)
         for group in self.param_groups:

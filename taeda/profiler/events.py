@@ -381,6 +381,9 @@ class EventList(list):
         Args:
             path: the file.
             metric: of :meth:`supported_export_stacks_metrics`.
+
+        Raises:
+            ValueError: there is no such metric.
         """
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")

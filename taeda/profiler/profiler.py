@@ -205,6 +205,9 @@ class profile:
         custom_trace_id_callback: gives the name of a trace.
         post_processing_timeout_s: no events are parsed in a way that could take long: no difference.
 
+    Raises:
+        NotImplementedError: ``execution_trace_observer`` is given.
+
     Examples:
         >>> model, x = nn.Linear(8, 8), taeda.randn(4, 8)
         >>> with taeda.profiler.profile(record_shapes=True) as prof:

@@ -328,6 +328,8 @@ def checkpoint(
             times.
     Returns:
         What ``function`` gives.
+    Raises:
+        ValueError: ``determinism_check`` is another word, or an option does not go with ``use_reentrant=True``.
     """
     if use_reentrant is None:
         _warn_of_default("checkpoint")

@@ -70,10 +70,10 @@ def load_inline(
         extra_include_paths: folders of headers.
         build_directory: accepted; the library is in the cache.
         verbose: whether to print the command, where one is run.
-        with_cuda: accepted.
-        with_sycl: accepted.
+        with_cuda: refused where it is True.
+        with_sycl: refused where it is True.
         c_sources: a C source, or several.
-        **options: accepted.
+        **options: those that PyTorch has, accepted.
 
     Returns:
         The module.
@@ -82,6 +82,7 @@ def load_inline(
         NotImplementedError: there are sources in another language than C.
         RuntimeError: there is no C compiler, or it refuses the sources.
         ValueError: a function is not in the sources, or cannot be bound.
+        TypeError: there is no such option.
 
     Example:
         >>> source = '''
@@ -123,10 +124,10 @@ def load(
         extra_include_paths: as for :func:`load_inline`.
         build_directory: accepted.
         verbose: whether to print the command.
-        with_cuda: accepted.
-        with_sycl: accepted.
+        with_cuda: refused where it is True.
+        with_sycl: refused where it is True.
         functions: as for :func:`load_inline`.
-        **options: accepted.
+        **options: those that PyTorch has, accepted.
 
     Returns:
         The module.

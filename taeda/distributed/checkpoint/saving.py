@@ -236,6 +236,9 @@ def async_save(
 
     Returns:
         A Future of the metadata, done when the checkpoint is whole.
+
+    Raises:
+        NotImplementedError: ``async_stager`` or ``process_group``.
     """
     if async_stager is not None or process_group is not None:
         raise NotImplementedError("checkpoint.async_save: async_stager and process_group are not taken")
@@ -276,6 +279,7 @@ def load(
         no_dist: this process alone.
     Raises:
         CheckpointException: there is no checkpoint, it is damaged, or lacks an entry; or sizes differ.
+        RuntimeError: neither ``checkpoint_id`` nor ``storage_reader`` is given.
     """
     if storage_reader is None:
         if checkpoint_id is None:

@@ -72,6 +72,7 @@ class FullyShardedDataParallel(Module):
     Raises:
         NotImplementedError: an option that is not taken.
         KeyError: ``sharding_strategy`` is none.
+        ValueError: both ``process_group`` and ``device_mesh`` are given.
     """
 
     def __init__(

@@ -226,6 +226,8 @@ def sync_batch_norm(
         group: the processes, all by default.
     Returns:
         The sizes and the dtype of ``input``.
+    Raises:
+        ValueError: there is one value for each channel.
     """
     dims = [d for d in range(input.dim()) if d != 1]
     shape = [-1 if d == 1 else 1 for d in range(input.dim())]

@@ -40,6 +40,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         **defaults: the optimiser's options.
     Raises:
         NotImplementedError: ``overlap_with_ddp``.
+        ValueError: this process is not in the group.
     """
 
     def __init__(

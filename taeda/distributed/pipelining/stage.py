@@ -49,6 +49,7 @@ class PipelineStage:
     Raises:
         ValueError: there is no such stage.
         RuntimeError: there are more processes than stages, or the stage lies on another process.
+        NotImplementedError: ``dw_builder`` or ``get_mesh``.
     """
 
     def __init__(

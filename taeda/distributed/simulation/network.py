@@ -111,6 +111,8 @@ class Network:
                 message of ``send``.
         Returns:
             Seconds.
+        Raises:
+            ValueError: there is no such kind.
         """
         n = len(ranks)
         if n == 1 or not (nbytes or kind == "barrier"):

@@ -231,7 +231,7 @@ class RecordingEngine(Engine):
         mail: of all processes.
         until: ``until(ready, doing)`` lets other processes go on until ``ready()``.
         known: the processes that are simulated.
-        timeout: accepted.
+        timeout: that of the group.
     """
 
     name = "gloo"

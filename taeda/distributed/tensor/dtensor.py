@@ -180,6 +180,9 @@ class DTensor(OfParts):
             grad_placements: accepted: gradients come as the placements say.
         Returns:
             The DTensor.
+        Raises:
+            RuntimeError: ``local_tensor`` is a DTensor.
+            ValueError: the part has other sizes than the placements say.
         """
         mesh = device_mesh if device_mesh is not None else current_mesh()
         if isinstance(local_tensor, DTensor):
@@ -236,6 +239,7 @@ class DTensor(OfParts):
             The DTensor.
         Raises:
             NotImplementedError: a mesh of other processes, or another dtype.
+            RuntimeError: no placements are given, or ``Partial`` is one.
         """
         if forward_dtype is not None or backward_dtype is not None:
             raise NotImplementedError("redistribute: forward_dtype and backward_dtype are not there; use to(dtype)")
@@ -385,6 +389,7 @@ def distribute_tensor(
         The DTensor.
     Raises:
         ValueError: ``tensor`` is a DTensor of another mesh or other placements.
+        RuntimeError: a placement is ``Partial``, or ``tensor`` is no leaf.
     """
     mesh = device_mesh if device_mesh is not None else current_mesh()
     places = check_placements(mesh, placements, tensor.dim())

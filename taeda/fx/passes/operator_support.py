@@ -25,6 +25,8 @@ class OperatorSupportBase:
             node: the Node.
         Returns:
             True where it is.
+        Raises:
+            NotImplementedError: the subclass does not define it.
         """
         raise NotImplementedError(f"{type(self).__name__}.is_node_supported is not implemented")
 

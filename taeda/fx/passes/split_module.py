@@ -189,7 +189,7 @@ def split_module(
         qualname_map: is filled with the old path of each submodule and attribute, by the new one.
         keep_original_order: call the parts in the order of their first Nodes.
         keep_original_node_name: Nodes of the parts are called as in ``m``.
-        keep_original_input_name: arguments of the parts are called as in ``m``.
+        keep_original_input_name: accepted.
         partition_affix: goes into the names of the parts.
         **options: accepted.
     Returns:

@@ -164,6 +164,11 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
             name: the attribute.
             tensor: its value, or None.
             persistent: whether it is part of ``state_dict``.
+
+        Raises:
+            AttributeError: ``super().__init__()`` was not called.
+            KeyError: there is an attribute of that name, or it is no name.
+            TypeError: ``tensor`` is no tensor, or ``name`` no text.
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call: begin with super().__init__()")

@@ -240,6 +240,10 @@ class RNNBase(Module):
 
         Returns:
             The outputs, and the last states.
+
+        Raises:
+            ValueError: the input has other than two or three dimensions.
+            RuntimeError: ``hx`` has another number of dimensions or other sizes.
         """
         packed = input if isinstance(input, PackedSequence) else None
         batched = True

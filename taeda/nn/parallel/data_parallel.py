@@ -38,6 +38,9 @@ class DataParallel(Module):
     Shape:
         As of ``module``.
 
+    Raises:
+        ValueError: several devices are given, and there is no accelerator.
+
     Examples:
         >>> nn.DataParallel(nn.Linear(3, 2))(taeda.randn(8, 3)).shape
         taeda.Size([8, 2])

@@ -93,6 +93,8 @@ def functional_call(
         strict: every parameter and buffer must be given, and nothing else.
     Returns:
         What the module gives.
+    Raises:
+        RuntimeError: the module is a DataParallel, or names do not fit with ``strict``.
     """
     if isinstance(module, DataParallel):
         raise RuntimeError("The stateless API can't be used with nn.DataParallel module")

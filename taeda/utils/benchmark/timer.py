@@ -191,6 +191,8 @@ class Timer:
         env: a name of the environment.
         num_threads: threads to use meanwhile.
         language: must be ``"python"``.
+    Raises:
+        ValueError: ``language`` is another.
     """
 
     def __init__(

@@ -139,6 +139,7 @@ class PassManager:
 
         Raises:
             Exception: a pass failed; its name and those of the passes before it are in the text.
+            TypeError: a pass gave no PassResult.
         """
         if not self._validated:
             self.solve_constraints()
