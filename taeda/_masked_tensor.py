@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import masked as functions
 from ._core import Tensor, bool_, sparse_coo, strided
@@ -99,6 +99,10 @@ class MaskedTensor(Tensor):
 
     _masked_data: Tensor
     _masked_mask: Tensor
+
+    if TYPE_CHECKING:  # what documentation tools and editors read
+
+        def __init__(self, data: Any, mask: Any, requires_grad: bool = False) -> None: ...
 
     @staticmethod
     def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:

@@ -102,15 +102,17 @@ def opcheck(
 
     Args:
         op: what :func:`~taeda.library.custom_op` gave, or ``ops.library.name`` of it.
-        args, kwargs: its arguments.
+        args: its arguments by position.
+        kwargs: its arguments by name.
         test_utils: ``"test_schema"``, that it writes to what ``mutates_args`` names alone and gives new tensors;
             ``"test_autograd_registration"``; ``"test_faketensor"``, that its fake gives results of the same form;
             ``"test_aot_dispatch_dynamic"``, that a captured program gives the same results and gradients.
         raise_exception: whether to raise; else what went wrong is in the result.
-        atol, rtol: of the comparison, as for ``taeda.testing.assert_close``.
+        atol: absolute tolerance of the comparison, as for ``taeda.testing.assert_close``.
+        rtol: relative tolerance.
 
     Returns:
-        for each test ``"SUCCESS"``, or what went wrong.
+        For each test ``"SUCCESS"``, or what went wrong.
 
     Raises:
         OpCheckError: the op does something else.

@@ -222,6 +222,8 @@ def get_default_backend() -> Any:
 def set_default_backend(backend: Any) -> None:
     """Let :func:`compile` use ``backend`` if none is given; None means ``"inductor"``.
 
+    Args:
+        backend: a name, or a function of a graph module and example inputs.
     Raises:
         TypeError: it is neither a name nor callable.
     """
@@ -252,8 +254,11 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     """``fn`` (a function or Module) run op by op, also within a compiled function; also a decorator.
 
     Args:
+        fn: the function or Module; without it, a decorator.
         recursive: compiled functions that ``fn`` calls are not compiled then either.
         reason: what a backend's graph break says.
+    Returns:
+        ``fn``, wrapped.
     Raises:
         AssertionError: ``fn`` cannot be called.
     """
@@ -295,6 +300,10 @@ def _disabled(fn: Callable, recursive: bool, reason: str | None) -> Callable:
 def allow_in_graph(fn: Any) -> Any:
     """``fn`` as it is: any function may be called. A list or tuple of functions too.
 
+    Args:
+        fn: the function or functions.
+    Returns:
+        ``fn``.
     Raises:
         AssertionError: it cannot be called.
     """
@@ -318,6 +327,12 @@ def substitute_in_graph(
 ) -> Callable:
     """Decorator that gives the function back: the original needs no substitute.
 
+    Args:
+        original_fn: the function to replace.
+        can_constant_fold_through: accepted.
+        skip_signature_check: take a function with other arguments, too.
+    Returns:
+        The decorator.
     Raises:
         TypeError: ``original_fn`` cannot be called, or takes other arguments.
     """
@@ -481,6 +496,8 @@ def save_cache_artifacts() -> tuple[bytes, CacheInfo] | None:
 def load_cache_artifacts(serialized_artifacts: bytes) -> CacheInfo | None:
     """Put kernels into the user's cache. They are machine code: take them only from sources that you trust.
 
+    Args:
+        serialized_artifacts: the bytes.
     Returns:
         None if the bytes do not come from :func:`save_cache_artifacts`; the cache is then unchanged.
     """

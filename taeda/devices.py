@@ -27,6 +27,8 @@ def properties(device: Any = "cpu") -> dict[str, Any]:
 
     Args:
         device: a device or its name.
+    Returns:
+        A dict with text keys.
     Raises:
         RuntimeError: there is no such device.
     """

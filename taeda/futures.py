@@ -22,6 +22,9 @@ class Future(_Future):
     def value(self) -> Any:
         """The result, which must be there.
 
+        Returns:
+            The result.
+
         Raises:
             RuntimeError: it is not.
         """

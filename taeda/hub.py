@@ -91,8 +91,16 @@ def load(
 
     Args:
         repo_or_dir: the folder that holds ``hubconf.py``.
-        model: name of the entry point; ``args`` and ``kwargs`` are for it.
+        model: name of the entry point.
+        *args: for the entry point.
         source: must be "local".
+        trust_repo: accepted.
+        force_reload: accepted.
+        verbose: accepted.
+        skip_validation: accepted.
+        **kwargs: for the entry point.
+    Returns:
+        What the entry point gives.
     Raises:
         NotImplementedError: ``source`` is not "local".
     """
@@ -114,7 +122,15 @@ def load_state_dict_from_url(
     """The state dict of a ``file:`` address, or of a file of that name that lies in ``model_dir`` already.
 
     Args:
+        url: the address.
         model_dir: default ``<hub folder>/checkpoints``, where PyTorch keeps what it downloaded.
+        map_location: as for :func:`taeda.load`.
+        progress: accepted.
+        check_hash: accepted.
+        file_name: name of the file in ``model_dir``; by default the address's last part.
+        weights_only: as for :func:`taeda.load`.
+    Returns:
+        The state dict.
     Raises:
         NotImplementedError: the file is not on this machine.
     """

@@ -5,10 +5,12 @@ The stand-in has them as ``torch.ops.<library>.<op>``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import logging
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ._core import Tensor, bump, is_recorded, mode_stack, record_nothing, restore_grad_mode
@@ -27,6 +29,7 @@ __all__ = [
     "register_vmap", "triton_op", "wrap_triton",
 ]  # fmt: skip
 
+_log = logging.getLogger(__name__)
 _ops: dict[str, CustomOpDef] = {}
 #: Implementations of ops that are not defined yet, by name: pairs of a key and a function.
 _waiting: dict[str, list[tuple[str, Callable]]] = {}
@@ -53,6 +56,10 @@ class CustomOpDef(CustomOp):
         mutates_args: names of arguments that it writes to.
         schema: its signature, by which arguments are checked; None: they are not.
         tags: what is said of it.
+
+    Raises:
+        ValueError: the name is not of that form, or its library is reserved.
+        RuntimeError: there is an op of that name.
 
     Examples:
         >>> @taeda.library.custom_op("docs::twice", mutates_args=())
@@ -99,6 +106,10 @@ class CustomOpDef(CustomOp):
             gives = getattr(fn, "__annotations__", {}).get("return", fn) if self._read is None else self._read.returns
             if self._mutates and (gives in nothing if self._read is None else not gives):
                 self._fake = _gives_nothing
+        #: What ``custom_op`` was given, what was registered in its place by type of device, and which of it is off.
+        self._first = fn
+        self._kernels: dict[str | None, Callable] = {}
+        self._disabled: set[str | None] = set()
         self._use(fn)
         _ops[name] = self
         for key, function in _waiting.pop(name, ()):
@@ -253,6 +264,13 @@ class CustomOpDef(CustomOp):
     def checked(self, args: tuple, result: Any) -> Any:
         """``result`` of the implementation, if the op may return it.
 
+        Args:
+            args: the arguments of the call.
+            result: what the implementation gave.
+
+        Returns:
+            ``result``.
+
         Raises:
             RuntimeError: it is not of the types in the schema, is an argument, or has the memory of one.
         """
@@ -325,25 +343,81 @@ class CustomOpDef(CustomOp):
         return self._fake(*args, **kwargs)
 
     def register_kernel(self, device_types: Any, fn: Callable | None = None, /) -> Any:
-        """Another implementation, for devices of these types (None: all). It is used where that is the CPU.
+        """Another implementation, for devices of these types (None: all). One for the CPU comes before one for all.
+
+        Args:
+            device_types: a type of devices, such as ``"cpu"``, several, or None.
+            fn: the function; without it, a decorator.
+
+        Returns:
+            ``fn``.
 
         Raises:
             RuntimeError: there is no device of that type.
         """
-        used = _runs_on_the_cpu(device_types)
+        kinds = _device_types(device_types)
 
         def decorate(function: Callable) -> Callable:
-            if used:
-                self._use(function)
+            self._kernels |= dict.fromkeys(kinds, function)
+            self._use_kernels()
             return function
 
         return decorate if fn is None else decorate(fn)
+
+    def _use_kernels(self) -> None:
+        """Compute the op by what is registered for the CPU, or by the first function where that is off."""
+        for kind in ("cpu", None):
+            if kind in self._kernels:
+                self._use(self._first if kind in self._disabled else self._kernels[kind])
+                return
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
+        """In a ``with`` block, turn what :meth:`register_kernel` gave for ``device_type`` off, or on again.
+
+        Where it is off, the function that :func:`custom_op` was given runs. A warning is logged if nothing is
+        registered for ``device_type``, or if it is as asked already.
+
+        Args:
+            device_type: a type of devices, such as ``"cpu"``.
+            enabled: False to turn it off.
+
+        Examples:
+            >>> @taeda.library.custom_op("docs::plus", mutates_args=())
+            ... def plus(x: taeda.Tensor) -> taeda.Tensor:
+            ...     return x + 1
+            >>> _ = plus.register_kernel("cpu", lambda x: x + 10)
+            >>> with plus.set_kernel_enabled("cpu", enabled=False):
+            ...     plus(taeda.zeros(1))
+            tensor([1.])
+            >>> plus(taeda.zeros(1))
+            tensor([10.])
+        """
+        was_on = device_type not in self._disabled
+        verb = "enable" if enabled else "disable"
+        if device_type not in self._kernels:
+            _log.warning("Attempted to %s the kernel for %s: none is registered for it.", verb, device_type)
+        if enabled == was_on:
+            _log.warning("Attempted to %s the kernel for %s: it was already %sd.", verb, device_type, verb)
+        self._enable(device_type, enabled)
+        try:
+            yield
+        finally:
+            self._enable(device_type, was_on)
+
+    def _enable(self, device_type: str, enabled: bool) -> None:
+        (self._disabled.discard if enabled else self._disabled.add)(device_type)
+        self._use_kernels()
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
         """The derivative: ``backward(ctx, *grads)``, after ``setup_context(ctx, inputs, output)``.
 
         Where there are arguments by name alone, ``setup_context`` is given those as ``keyword_only_inputs``. The
         gradient of a list of tensors is a list.
+
+        Args:
+            backward: gives the gradients by the arguments, one each or None.
+            setup_context: keeps what ``backward`` needs.
 
         Raises:
             RuntimeError: the op writes to its arguments.
@@ -410,6 +484,18 @@ class CustomOpDef(CustomOp):
         """Its signature, as it was given or from the type hints of the function."""
         return self._read.text if self._read is not None else infer_schema(self._fn, mutates_args=self._mutates)
 
+    def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable | None = None, /) -> Any:
+        """Accepted, as in :func:`register_torch_dispatch`.
+
+        Args:
+            torch_dispatch_class: a class of tensors or of modes.
+            fn: the function; without it, a decorator.
+
+        Returns:
+            ``fn``.
+        """
+        return register_torch_dispatch(self, torch_dispatch_class, fn)
+
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
         """Under autocast, cast the tensors that are given to the dtype ``cast_inputs``, and run with autocast off."""
         from .amp import custom_fwd
@@ -461,13 +547,15 @@ _DEVICES = frozenset(
 )
 
 
-def _runs_on_the_cpu(device_types: Any) -> bool:
-    """Whether an implementation for devices of these types (a name, several, None for all) is one for the CPU."""
-    kinds = [device_types] if isinstance(device_types, str) else device_types
-    for kind in kinds or ():
+def _device_types(device_types: Any) -> list[str | None]:
+    """Types of devices that are given as a name, as several, or as None for all: a list."""
+    if device_types is None:
+        return [None]
+    kinds = [device_types] if isinstance(device_types, str) else list(device_types)
+    for kind in kinds:
         if not isinstance(kind, str) or kind.partition(":")[0] not in _DEVICES:
             raise RuntimeError(f"Expected one of {', '.join(sorted(_DEVICES))} device type, got {kind!r}")
-    return kinds is None or "cpu" in kinds
+    return kinds
 
 
 def _checked_tags(tags: Any) -> list:
@@ -503,6 +591,9 @@ def custom_op(
         schema: the signature, as ``"(Tensor x, float s) -> Tensor"``; None: from the function's type hints.
         tags: what is said of the op; kept in its ``tags``.
 
+    Returns:
+        The op; without ``fn``, a decorator that gives it.
+
     Raises:
         ValueError: a type hint is missing, or ``schema`` does not go with ``mutates_args``.
         RuntimeError: the schema cannot be read, or there is no such device.
@@ -522,7 +613,7 @@ def custom_op(
         >>> x.grad
         tensor([12.])
     """
-    used, kept = _runs_on_the_cpu(device_types), _checked_tags(tags)
+    kinds, kept = _device_types(device_types), _checked_tags(tags)
 
     def decorate(function: Callable) -> CustomOpDef:
         read = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
@@ -533,7 +624,8 @@ def custom_op(
                 f"{set(declared) or 'nothing'}; let both say the same"
             )
         made = CustomOpDef(name, function, mutates_args, read, kept)
-        if not used:
+        made._kernels = dict.fromkeys(kinds, function)
+        if "cpu" not in kinds and None not in kinds:
             made._use(None)
         return made
 
@@ -664,6 +756,12 @@ def register_autograd(
 ) -> None:
     """The derivative of a :func:`custom_op`.
 
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        backward: gives the gradients by the arguments, one each or None: ``backward(ctx, *grads)``.
+        setup_context: keeps what ``backward`` needs: ``setup_context(ctx, inputs, output)``.
+        lib: accepted.
+
     Examples:
         >>> @taeda.library.custom_op("docs::half", mutates_args=())
         ... def half(x: taeda.Tensor) -> taeda.Tensor:
@@ -739,6 +837,15 @@ def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable | None = None, /, **kwargs: Any) -> Any:
     """Accepted: classes and modes see custom ops through ``__torch_function__``.
 
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        torch_dispatch_class: a class of tensors or of modes.
+        func: the function; without it, a decorator.
+        **kwargs: accepted.
+
+    Returns:
+        ``func``.
+
     Examples:
         >>> taeda.library.register_torch_dispatch("docs::any", object, len) is len
         True
@@ -748,6 +855,12 @@ def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable |
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
     """The dtype that a :func:`custom_op` casts tensors to under autocast: see :meth:`CustomOpDef.register_autocast`.
+
+    Args:
+        op: a :class:`CustomOpDef` or its name.
+        device_type: the device whose autocast is meant.
+        cast_inputs: the dtype.
+        lib: accepted.
 
     Examples:
         >>> @taeda.library.custom_op("docs::same", mutates_args=())
@@ -777,12 +890,19 @@ _OTHER_KEYS = {
 
 #: Namespaces that a Library of kind "DEF" has.
 _defined: set[str] = set()
+#: Names of ops and keys for which a Library has given an implementation.
+_implemented: set[tuple[str, str]] = set()
 
 
 class Library:
     """Ops under the name ``ns``: defined here (kind "DEF", "FRAGMENT"), or given implementations (kind "IMPL").
 
     What it defines goes with it: keep it as long as the ops are used.
+
+    Args:
+        ns: the namespace, before the ``::`` of names.
+        kind: ``"DEF"``, ``"FRAGMENT"`` or ``"IMPL"``.
+        dispatch_key: for which devices :meth:`impl` gives implementations, if it does not say.
 
     Raises:
         ValueError: there is no such kind, or the namespace is reserved.
@@ -809,18 +929,32 @@ class Library:
         _check_key(dispatch_key)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._names: list[str] = []
+        self._given: list[tuple[str, str]] = []
         if kind == "DEF":
             _defined.add(ns)
-        self._end = weakref.finalize(self, _forget, self._names, ns if kind == "DEF" else "")
+        self._end = weakref.finalize(self, _forget, self._names, self._given, ns if kind == "DEF" else "")
         self._end.atexit = False
 
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """An op of the name and the signature in ``schema``, without an implementation yet; gives the name.
+        """An op of the name and the signature in ``schema``, without an implementation yet.
+
+        Args:
+            schema: ``"name(Tensor x) -> Tensor"``.
+            alias_analysis: ``""``, ``"FROM_SCHEMA"`` or ``"CONSERVATIVE"``: the same here.
+            tags: what is said of the op.
+
+        Returns:
+            The name.
 
         Raises:
-            RuntimeError: the schema cannot be read, or there is an op of that name.
+            RuntimeError: the schema cannot be read, there is an op of that name, or no such ``alias_analysis``.
             ValueError: the Library is of kind "IMPL".
         """
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":
             raise ValueError(f"Library('{self.ns}', 'IMPL') gives implementations: define needs 'DEF' or 'FRAGMENT'")
         name = read_schema(schema).name.partition(".")[0].rpartition("::")[2]
@@ -830,18 +964,43 @@ class Library:
 
     def impl(
         self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False,
-        allow_override: bool = False,
+        allow_override: bool = True,
     ) -> None:  # fmt: skip
         """Let ``fn`` be what an op does, if ``dispatch_key`` is for the CPU or for any device.
 
+        Args:
+            op_name: the op, or its name.
+            fn: the function.
+            dispatch_key: for which devices; ``""``: the Library's.
+            with_keyset: refused if True: there are no sets of keys.
+            allow_override: False: what was given for the op and the key before stays.
+
         Raises:
             TypeError: ``fn`` cannot be called.
-            RuntimeError: there is no such key.
+            RuntimeError: there is no such key, ``op_name`` is no op and no name, or there is an implementation and
+                ``allow_override`` is False.
+            NotImplementedError: ``with_keyset``.
         """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        if with_keyset:
+            raise NotImplementedError("impl: with_keyset=True: taeda has no sets of dispatch keys to give to fn")
+        if not isinstance(op_name, str) and not hasattr(op_name, "__name__"):
+            raise RuntimeError(
+                f"impl should be passed either a name or an OpOverload object as the first argument, got "
+                f"{type(op_name)}"
+            )
         name = str(getattr(op_name, "__name__", op_name)).rpartition("::")[2].partition(".")[0]
-        _implement(f"{self.ns}::{name}", dispatch_key or self.dispatch_key, fn)
+        key = dispatch_key or self.dispatch_key
+        given = (f"{self.ns}::{name}", key)
+        if not allow_override and given in _implemented:
+            raise RuntimeError(
+                f"This is not allowed since there's already a kernel registered from python overriding {name}'s "
+                f"behavior for {key} dispatch key and {self.ns} namespace."
+            )
+        _implement(*given, fn)
+        _implemented.add(given)
+        self._given.append(given)
 
     def _register_fake(self, op_name: str, fn: Callable, _stacklevel: int = 1, **options: Any) -> None:
         register_fake(op_name, fn, lib=self)
@@ -851,9 +1010,10 @@ class Library:
         self._end()
 
 
-def _forget(names: list[str], ns: str) -> None:
+def _forget(names: list[str], given: list[tuple[str, str]], ns: str) -> None:
     for name in names:
         _ops.pop(name, None)
+    _implemented.difference_update(given)
     _defined.discard(ns)
 
 
@@ -885,6 +1045,15 @@ def define(qualname: str, schema: Any = None, *, lib: Any = None, tags: Any = ()
     """An op ``library::op`` with the signature ``schema``, ``"(Tensor x) -> Tensor"``, without an implementation yet.
 
     Also a decorator of one.
+
+    Args:
+        qualname: ``"library::op"``, or ``"op"`` with ``lib``.
+        schema: the signature.
+        lib: a :class:`Library`, with which the op goes.
+        tags: what is said of the op.
+
+    Returns:
+        A decorator, which gives the op its implementation.
 
     Raises:
         ValueError: the name is not of that form, or there is no schema.
@@ -937,7 +1106,7 @@ def impl(qualname: Any, types: Any = "", func: Any = None, *, lib: Any = None) -
         types = [types] if isinstance(types, str) else types
         for kind in types:
             if kind not in ("", "default"):
-                _runs_on_the_cpu(kind)
+                _device_types(kind)
     name = qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}"
 
     def decorate(function: Callable) -> Callable:
@@ -972,9 +1141,13 @@ def bind(
         name: of the op; default: ``"<library>::<function>"``.
         mutates_args: names of parameters that are given, read and written.
         threads: a size that is the first dimension of every tensor: threads call the function with parts of it.
-        backward, setup_context: the derivative, as for :func:`register_autograd`. Without one a call with a tensor that
-            requires grad is an error.
+        backward: the derivative, as for :func:`register_autograd`. Without one a call with a tensor that requires grad
+            is an error.
+        setup_context: what it needs, as for :func:`register_autograd`.
         no_grad: without a derivative, results do not require grad, whatever the arguments do.
+
+    Returns:
+        The op.
 
     Raises:
         ValueError: the declaration cannot be read, or does not go with the other arguments.

@@ -152,6 +152,16 @@ def median(
 ) -> Tensor:
     """Median of the kept elements along ``dim``, the lower of two in the middle; NaN where there are none.
 
+    Args:
+        input: any shape; floating-point or integers.
+        dim: the dimension.
+        keepdim: keep it, with size 1.
+        dtype: of the result; that of ``input`` by default.
+        mask: true for elements that are kept; broadcasts to ``input``.
+
+    Returns:
+        The sizes of ``input`` without ``dim``.
+
     Raises:
         ValueError: a kept element is NaN, or elements of an integer dtype are left out (there is no value for none).
     """

@@ -169,6 +169,15 @@ def has_torch_function_variadic(*args: Any) -> bool:
 def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: Any, **kwargs: Any) -> Any:
     """Ask the innermost mode, then each class that overrides, what ``public_api(*args, **kwargs)`` is.
 
+    Args:
+        public_api: the function.
+        relevant_args: those of its arguments that may override it.
+        *args: its arguments by position.
+        **kwargs: its arguments by name.
+
+    Returns:
+        What the first that does not decline gives.
+
     Raises:
         TypeError: all gave NotImplemented.
     """
@@ -586,11 +595,19 @@ def _make_wrapper_subclass(
 
     Args:
         cls: the class; it defines ``__torch_dispatch__``.
-        size, strides, dtype: what the tensor shows.
+        size: the sizes that the tensor shows.
+        strides: the strides that it shows.
+        storage_offset: accepted.
+        memory_format: accepted.
+        dtype: the dtype that it shows.
+        layout: accepted.
         device: the processor, or meta.
+        pin_memory: accepted.
         requires_grad: whether ops on it are recorded.
-        storage_offset, memory_format, layout, pin_memory, dispatch_sizes_strides_policy, dispatch_device,
-            dispatch_layout, internal: accepted; a class whose ``shape`` or ``device`` differ defines them.
+        dispatch_sizes_strides_policy: accepted; a class whose ``shape`` differs defines it.
+        dispatch_device: accepted; a class whose ``device`` differs defines it.
+        dispatch_layout: accepted.
+        **internal: accepted.
 
     Raises:
         TypeError: the class defines no ``__torch_dispatch__``.
@@ -614,6 +631,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     ``taeda.__future__.set_swap_module_params_on_conversion`` is set; ``__torch_function__`` of either may say.
 
     Args:
+        self: the parameter.
         other: the entry.
         assign: take ``other`` itself, rather than its values.
     Returns:

@@ -91,6 +91,12 @@ class SobolEngine:
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
         """The next ``2**m`` points.
 
+        Args:
+            m: the exponent.
+            out: where the points go.
+            dtype: of the points; the default dtype if None.
+        Returns:
+            ``(2**m, dimension)``.
         Raises:
             ValueError: with them the number of points drawn would not be a power of two.
         """

@@ -75,6 +75,8 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
 
     Args:
         f: a path, or a file open for reading in binary, in the zip format.
+    Returns:
+        Names with their modules.
     Raises:
         ValueError: it is no such file.
     """

@@ -39,6 +39,8 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
             without products is 0.
     Returns:
         ``(m, n)``.
+    Raises:
+        RuntimeError: there is no such ``reduce``, or a layout or a size does not fit.
     Examples:
         >>> graph = taeda.tensor([[0.0, 1.0], [1.0, 1.0]]).to_sparse()
         >>> taeda.spmm(graph, taeda.tensor([[1.0], [10.0]]))  # sums over neighbours

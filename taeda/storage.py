@@ -33,6 +33,10 @@ class TypedStorage:
         wrap_storage: an untyped storage to look at instead.
         dtype: of the elements. Default: that of :func:`get_default_dtype`.
         device: the CPU.
+        _internal: accepted.
+    Raises:
+        TypeError: there is more than one positional argument, or ``wrap_storage`` is no storage.
+        RuntimeError: both elements and ``wrap_storage`` are given.
     Examples:
         >>> storage = taeda.TypedStorage([1.0, 2.0])
         >>> storage[1]

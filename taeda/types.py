@@ -359,11 +359,12 @@ def _uninitialised(size: Any, dtype: Any) -> Tensor:
     return _core.empty(size, dtype)
 
 
-def new(self, *args: Any, **kwargs: Any) -> Tensor:
+def new(self: Any, *args: Any, **kwargs: Any) -> Tensor:
     """Deprecated: what the constructor of this tensor's type (``FloatTensor``, ...) gives for the same arguments. Use
     ``new_zeros`` and its kin.
 
     Args:
+        self: a tensor of the class.
         args: sizes or data.
         kwargs: ``device``.
     Returns:

@@ -67,6 +67,24 @@ def test_parameters_that_are_named_are_there():
     assert docs_coverage.unknown(function, inspect.getdoc(function)) == ["c"]
 
 
+def test_what_griffe_would_warn_of_is_found(tmp_path):
+    pytest.importorskip("griffe")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(TOOLS)
+        import docs_lint
+
+    (tmp_path / "taeda" / "ops").mkdir(parents=True)
+    (tmp_path / "taeda" / "__init__.py").write_text("")
+    function = 'def f({}):\n    """A text.\n\n    Args:\n        a: one.\n    """\n'
+    (tmp_path / "taeda" / "ops" / "__init__.py").write_text(function.format("a"))  # has the types of its stub
+    assert docs_lint.warnings(tmp_path) == []
+    (tmp_path / "taeda" / "typed.py").write_text(function.format("b: int"))
+    (tmp_path / "taeda" / "untyped.py").write_text(function.format("a"))
+    found = docs_lint.warnings(tmp_path)
+    assert [text.partition(":")[0] for text in found] == ["taeda/typed.py", "taeda/typed.py", "taeda/untyped.py"]
+    assert "does not appear in the function signature" in found[1] and "No type or annotation" in found[2]
+
+
 def test_a_wrong_example_is_found(texts, monkeypatch, tmp_path):
     broken = {"": [("add", ">>> taeda.tensor(1) + 1\ntensor(3)\n")]}
     with pytest.raises(AssertionError, match="Failed example"):

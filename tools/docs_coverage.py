@@ -45,6 +45,7 @@ SHAPE = re.compile(
 )
 DTYPE = re.compile(r"\bdtypes?\b|floating.point|\bintegers?\b|\bbools?\b|\bcomplex\b|\b(?:u?int|b?float)\d+\b", re.I)
 SECTION = re.compile(r"^\s*(?:Args|Arguments|Parameters|Keyword [Aa]rg\w*)\b:?", re.M)
+FIELDS = re.compile(r"^\s*Attributes\b:?", re.M)
 
 
 def public(package: str, namespace: str) -> dict[str, Any]:
@@ -94,7 +95,8 @@ def parameters(value: Any) -> list[str]:
 def unnamed(value: Any, doc: str, method: bool = False) -> list[str]:
     """The parameters that have no entry in a docstring's section of them. A method's first is the tensor itself."""
     names = parameters(value)[method:]
-    section = SECTION.search(doc)
+    named_tuple = isinstance(value, type) and issubclass(value, tuple)
+    section = SECTION.search(doc) or (FIELDS.search(doc) if named_tuple else None)
     if section is None:
         return names
     text = doc[section.end() :]

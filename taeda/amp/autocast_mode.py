@@ -35,6 +35,10 @@ def _dtypes() -> dict:
 def is_autocast_available(device_type: str) -> bool:
     """Whether :class:`autocast` works on that device: on "cpu", and on those that are registered.
 
+    Args:
+        device_type: the kind of device.
+    Returns:
+        True where it works.
     Raises:
         RuntimeError: there is no such kind of device.
     """
@@ -116,6 +120,8 @@ class autocast:
         dtype: the half precision, ``bfloat16`` (the default on the CPU) or ``float16``.
         enabled: with False, a part of an enclosing block runs as if outside it.
         cache_enabled: convert each parameter once in the outermost block.
+    Raises:
+        ValueError: ``device_type`` is no text.
     Examples:
         >>> x = taeda.ones(2, 2)
         >>> with taeda.autocast("cpu"):
@@ -251,6 +257,8 @@ def get_autocast_dtype(device_type: str) -> Any:
         device_type: ``"cpu"``, ``"cuda"`` ...
     Returns:
         A dtype.
+    Raises:
+        RuntimeError: there is no autocast on that device.
     Examples:
         >>> taeda.get_autocast_dtype("cpu")
         taeda.bfloat16
@@ -402,8 +410,11 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: An
     """Decorator of the ``forward`` of an autograd Function that runs under autocast.
 
     Args:
+        fwd: the function; without it, a decorator with the other arguments.
         device_type: the device whose autocast is meant.
         cast_inputs: convert floating-point tensors to this dtype, and run with autocast off.
+    Returns:
+        The function that takes its place.
     """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)

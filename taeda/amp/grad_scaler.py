@@ -113,6 +113,9 @@ class GradScaler:
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of the optimiser's parameters by the scale, in place, once per step.
 
+        Args:
+            optimizer: whose parameters are meant.
+
         Raises:
             RuntimeError: it was done already since the last ``update``, or the step was taken.
             ValueError: a gradient is float16.
@@ -146,8 +149,17 @@ class GradScaler:
         """``optimizer.step(*args, **kwargs)``, unless a gradient is infinite or NaN; unscales first where that was not
         done.
 
+        Args:
+            optimizer: whose step is taken.
+            *args: for the step.
+            **kwargs: for the step.
+
         Returns:
             What the optimiser's step gives, or None where it was left out.
+
+        Raises:
+            RuntimeError: the step was taken since the last ``update``, no parameter has a gradient, or a ``closure`` is
+                given.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -240,6 +252,9 @@ class GradScaler:
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from :meth:`state_dict`.
+
+        Args:
+            state_dict: what :meth:`state_dict` gave.
 
         Raises:
             RuntimeError: it is empty, that of a disabled scaler.

@@ -86,6 +86,11 @@ class OpOverload:
 class OpOverloadPacket:
     """A native op by name, with its signatures as attributes; called, it is the function of that name.
 
+    Args:
+        namespace: before the ``::``.
+        name: after it.
+        function: the function of that name.
+
     Raises:
         NotImplementedError: it is called, and there is no such function here.
     """
@@ -99,6 +104,12 @@ class OpOverloadPacket:
 
     def computes(self, overload: str) -> Callable:
         """The function that computes that signature of the op.
+
+        Args:
+            overload: the signature's name, ``"default"`` or one such as ``"Tensor"``.
+
+        Returns:
+            The function.
 
         Raises:
             NotImplementedError: nothing does.

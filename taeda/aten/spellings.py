@@ -305,7 +305,10 @@ def function_of(name: str, overload: str = "") -> Callable | None:
     """What computes the native op ``name``; None where nothing does.
 
     Args:
+        name: without its namespace.
         overload: one of its signatures.
+    Returns:
+        A function, or None.
     """
     record, found = record_of(name, overload), same_name(name)
     known = signature(name, overload)

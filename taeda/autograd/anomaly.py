@@ -143,6 +143,10 @@ def _set(enabled: bool, check_nan: bool) -> tuple[bool, bool]:
 class Trace:
     """Where a node was recorded: lines of the program, and the module that was called.
 
+    Args:
+        frames: see the attribute.
+        modules: see the attribute.
+
     Attributes:
         frames: functions outside of the package with the line that they were at, the innermost first; at most 6.
         modules: the outermost and the innermost module under way; empty outside.

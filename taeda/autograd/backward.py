@@ -271,6 +271,7 @@ def grad(
 
     Raises:
         RuntimeError: an output does not require grad, is no scalar and has no gradient, or does not depend on an input.
+        ValueError: ``allow_unused`` is False and ``materialize_grads`` True.
 
     Examples:
         >>> x = taeda.tensor(3.0, requires_grad=True)

@@ -26,7 +26,7 @@ _level: _Level | None = None
 class UnpackedDualTensor(NamedTuple):
     """The result of :func:`unpack_dual`: the value, and its derivative or None.
 
-    Args:
+    Attributes:
         primal: the value.
         tangent: the derivative, of its shape, or None.
 
@@ -101,6 +101,9 @@ def dual_level() -> Iterator[int]:
 
     One pass gives the derivative of all outputs in one direction, without keeping anything for later.
 
+    Yields:
+        The number of the level, from 0.
+
     Examples:
         >>> import taeda.autograd.forward_ad as fwd
         >>> with fwd.dual_level():
@@ -130,6 +133,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     Raises:
         RuntimeError: outside a level, or the sizes differ.
         ValueError: ``tensor`` or ``tangent`` is of another dtype.
+        NotImplementedError: the tensor is made of others, such as a sparse one.
 
     Examples:
         >>> import taeda.autograd.forward_ad as fwd

@@ -222,6 +222,12 @@ class Function:
             ctx: what ``forward`` or ``setup_context`` kept.
             grad_outputs: a gradient of the shape of each result. Where there is none it is zeros, or None after
                 ``ctx.set_materialize_grads(False)``.
+
+        Returns:
+            A tensor or None, or a tuple of them.
+
+        Raises:
+            NotImplementedError: the subclass does not define it.
         """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
@@ -245,6 +251,12 @@ class Function:
             info: has ``batch_size`` and ``randomness``.
             in_dims: for each argument, in its structure, which dimension counts the examples; None: it has no batch.
             args: the arguments of ``forward``, with the batch.
+
+        Returns:
+            A pair.
+
+        Raises:
+            NotImplementedError: the subclass does not define it.
         """
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "

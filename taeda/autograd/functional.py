@@ -68,7 +68,10 @@ def _run(func: Callable, inputs: tuple[Tensor, ...], function: str) -> tuple[tup
     return _tensors(func(*inputs), "outputs of the user-provided function", function)
 
 
-def _gradients(outputs, inputs, grad_outputs=None, create_graph=False, retain=None, strict=None) -> tuple[Tensor, ...]:
+def _gradients(
+    outputs: Any, inputs: Any, grad_outputs: Any = None, create_graph: bool = False, retain: bool | None = None,
+    strict: Callable[[int], str] | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of those outputs that have a graph; zeros for inputs that they do not depend on.
 
     Args:
@@ -288,6 +291,8 @@ def jacobian(
 
     Raises:
         RuntimeError: options exclude each other, or with ``strict`` an output does not depend on an input.
+        AssertionError: ``strategy`` is another word.
+        NotImplementedError: ``strategy`` is ``"forward-mode"``, with ``create_graph`` or without ``vectorize``.
 
     Examples:
         >>> def f(x):
@@ -370,6 +375,7 @@ def hessian(
 
     Raises:
         RuntimeError: the output is no scalar, or options exclude each other.
+        AssertionError: ``outer_jacobian_strategy`` is another word.
 
     Examples:
         >>> taeda.autograd.functional.hessian(lambda x: x[0] ** 2 * x[1], taeda.tensor([1.0, 3.0]))

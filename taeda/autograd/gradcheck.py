@@ -391,6 +391,7 @@ def gradcheck(
     Raises:
         GradcheckError: they do not agree.
         ValueError: no input requires grad.
+        AssertionError: no mode is to be checked, or a batched one without its mode.
 
     Examples:
         >>> x = taeda.tensor([0.3, 1.2], dtype=taeda.float64, requires_grad=True)
@@ -465,6 +466,7 @@ def gradgradcheck(
 
     Raises:
         GradcheckError: they do not agree.
+        AssertionError: no mode is to be checked.
 
     Examples:
         >>> x = taeda.tensor([0.3, 1.2], dtype=taeda.float64, requires_grad=True)

@@ -38,7 +38,7 @@ class _Edge(NamedTuple):
 class GradientEdge(_Edge):
     """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take one in place of a tensor.
 
-    Args:
+    Attributes:
         node: a node of the graph.
         output_nr: the number of its output.
         ownership_token: None; PyTorch keeps alive there what a node needs, which a node does here itself.
@@ -325,6 +325,9 @@ def allow_mutation_on_saved_tensors() -> Iterator[Any]:
     """A context in which a tensor saved for backward may be written in place: a copy is made first, if one is needed.
 
     The backward pass must run within it, too.
+
+    Yields:
+        What knows the copies.
 
     Examples:
         >>> x = taeda.tensor([2.0, 3.0], requires_grad=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._core import Tensor
@@ -21,6 +21,9 @@ class _Engine:
 
     def queue_callback(self, callback: Callable[[], Any]) -> None:
         """Call ``callback()`` when the backward pass under way is over.
+
+        Args:
+            callback: what to call.
 
         Raises:
             RuntimeError: there is none.
@@ -48,6 +51,10 @@ class Variable(metaclass=_TensorsAreVariables):
     """
 
     _execution_engine = _Engine()
+
+    if TYPE_CHECKING:  # what documentation tools and editors read
+
+        def __init__(self, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> None: ...
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if data is None:

@@ -159,6 +159,9 @@ class cudaStatus:
 def check_error(res: int) -> None:
     """Raise for the number of an error of CUDA.
 
+    Args:
+        res: the number.
+
     Raises:
         RuntimeError: it is not 0.
     """

@@ -38,6 +38,13 @@ def broadcast_coalesced(tensors: Sequence[Tensor], devices: Any, buffer_size: in
 def reduce_add(inputs: Sequence[Tensor], destination: Any = None) -> Tensor:
     """The sum of tensors of several GPUs, on ``destination``, the current one by default.
 
+    Args:
+        inputs: a tensor for each GPU.
+        destination: a GPU.
+
+    Returns:
+        The sum.
+
     Raises:
         ValueError: their sizes differ.
     """
@@ -61,8 +68,15 @@ def scatter(
     """The parts of ``tensor`` along ``dim`` on each of ``devices``, or in the tensors ``out``.
 
     Args:
+        tensor: the whole.
+        devices: the GPUs; not with ``out``.
         chunk_sizes: of the parts. Default: equal ones.
+        dim: the dimension.
         streams: accepted; copies go on the current streams.
+        out: tensors to write into, in place of ``devices``.
+
+    Returns:
+        The parts.
     """
     _either("scatter", devices, out)
     tensor = tensor.detach()

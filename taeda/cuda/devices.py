@@ -30,6 +30,11 @@ def need(name: str) -> None:
 def index_of(device: Any = None, optional: bool = True) -> int:
     """The index of a GPU that is given as a device, a name, an index or None for the current one.
 
+    Args:
+        device: the device.
+        optional: whether the index may be left out.
+    Returns:
+        The index.
     Raises:
         RuntimeError: there is no such GPU.
         ValueError: it is another kind of device, or one without an index where there must be one.
@@ -127,6 +132,8 @@ class device_of(device):
 def synchronize(device: Any = None) -> None:
     """Wait until all work on a GPU has ended.
 
+    Args:
+        device: a device, its name or index, or None for the current one.
     Raises:
         RuntimeError: there is no such GPU, or something that ran on it failed.
     """
@@ -179,6 +186,8 @@ def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
 
     Args:
         device: a device, its name or index, or None for the current one.
+    Returns:
+        The facts, as attributes.
     Raises:
         RuntimeError: there is no such GPU.
     """

@@ -91,6 +91,7 @@ class CUDAGraph:
             check_input_liveness: refused.
         Raises:
             RuntimeError: the current stream is the default one, or something is captured already.
+            NotImplementedError: ``check_input_liveness``.
         """
         if check_input_liveness:
             raise NotImplementedError("CUDAGraph.capture_begin: check_input_liveness=True is not there yet")
@@ -243,6 +244,8 @@ class CUDAGraph:
     def debug_dump(self, debug_path: str) -> None:
         """Write the graph in Graphviz's DOT language.
 
+        Args:
+            debug_path: the file.
         Raises:
             RuntimeError: :meth:`enable_debug_mode` was not called before the capture.
         """
@@ -309,6 +312,10 @@ class graph:
         pool: memory that it shares with other graphs; None for its own.
         stream: to capture; None for one that all captures have.
         capture_error_mode: see :meth:`CUDAGraph.capture_begin`.
+        enable_annotations: refused where it is True.
+        check_input_liveness: refused where it is True.
+    Raises:
+        NotImplementedError: ``enable_annotations`` or ``check_input_liveness``.
     Examples:
         >>> g = taeda.cuda.CUDAGraph()  # doctest: +SKIP
         >>> with taeda.cuda.graph(g):  # doctest: +SKIP

@@ -217,6 +217,10 @@ def empty_cache() -> None:
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """The free and all memory of a device in bytes, as the driver sees it.
 
+    Args:
+        device: a device, its index, or None for the current one.
+    Returns:
+        Free bytes, and all bytes.
     Raises:
         RuntimeError: there is no device.
     """
@@ -286,7 +290,10 @@ class MemPool:
 
     Args:
         allocator: None; others are not there yet.
-        use_on_oom, no_split: False; not there yet.
+        use_on_oom: False; not there yet.
+        no_split: False; not there yet.
+    Raises:
+        NotImplementedError: an option is given.
     """
 
     def __init__(self, allocator: Any = None, use_on_oom: bool = False, no_split: bool = False) -> None:
@@ -316,6 +323,8 @@ def use_mem_pool(pool: MemPool, device: Any = None) -> Iterator[None]:
     Args:
         pool: of that GPU.
         device: a device, its index, or None for the pool's.
+    Raises:
+        RuntimeError: the pool is of another GPU.
     """
     index = pool._index if device is None else index_of(device)
     if index != pool._index:
@@ -333,6 +342,8 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     Args:
         device: a device, its index, or None for the current one.
         abbreviated: leave out the parts for small and large blocks.
+    Returns:
+        Text of several lines.
     """
     if _memory(device) is None:
         return ""
@@ -368,6 +379,8 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
         size: bytes.
         device: a device, its index, or None for the current one.
         stream: on which it is used first: a :class:`Stream`, its handle, or None for the current one.
+    Returns:
+        The address.
     """
     index = index_of(device)
     handle = _native.get_stream(index) if stream is None else getattr(stream, "cuda_stream", stream)

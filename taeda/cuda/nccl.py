@@ -19,6 +19,9 @@ def is_available(tensors: Any) -> bool:
 def version() -> tuple[int, int, int]:
     """The version of NCCL, as (2, 28, 3).
 
+    Returns:
+        Three numbers.
+
     Raises:
         AttributeError: it is not installed.
     """

@@ -84,6 +84,9 @@ def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
 def set_rng_state_all(new_states: Iterable) -> None:
     """Restore :func:`get_rng_state_all`.
 
+    Args:
+        new_states: a state for each GPU.
+
     Raises:
         RuntimeError: there are states, and no GPU to take them.
     """

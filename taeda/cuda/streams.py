@@ -31,6 +31,7 @@ class Stream:
     Args:
         device: of the GPU; None for the current one.
         priority: lower numbers are served first; out of range they are cut.
+        **kwargs: accepted.
     """
 
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
@@ -138,6 +139,7 @@ class ExternalStream(Stream):
     Args:
         stream_ptr: its handle.
         device: of its GPU; None for the current one.
+        **kwargs: accepted.
     """
 
     def __init__(self, stream_ptr: int, device: Any = None, **kwargs: Any) -> None:
@@ -151,6 +153,9 @@ class Event:
         enable_timing: whether it can be used by :meth:`elapsed_time`.
         blocking: whether a thread that waits for it sleeps.
         interprocess: False; other processes cannot wait for it yet.
+
+    Raises:
+        NotImplementedError: ``interprocess``.
     """
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
@@ -198,6 +203,12 @@ class Event:
 
     def elapsed_time(self, end_event: Event) -> float:
         """The milliseconds from this event to ``end_event``.
+
+        Args:
+            end_event: the later event.
+
+        Returns:
+            Milliseconds.
 
         Raises:
             ValueError: one of them was made without ``enable_timing``, or was not recorded.
@@ -250,6 +261,9 @@ def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
     Args:
         data_ptr: its handle.
         device: of its GPU; None for the current one.
+
+    Returns:
+        The stream.
     """
     need("get_stream_from_external")
     return ExternalStream(data_ptr, device)

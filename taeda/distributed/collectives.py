@@ -117,6 +117,8 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
         op: how to combine.
         group: the processes, all by default.
         async_op: go on meanwhile; ``wait()`` on what is returned before using the tensor.
+    Returns:
+        What to ``wait()`` on with ``async_op``, else None.
     Raises:
         RuntimeError: a process is gone, does something else, or did not come in time.
     """
@@ -467,6 +469,9 @@ def barrier(
         async_op: go on meanwhile.
         device_ids: the GPU by which NCCL waits; the one of ``init_process_group``, or the current one, by default.
         timeout: that of the group by default.
+
+    Returns:
+        What to ``wait()`` on with ``async_op``, else None.
     """
     processes = _member("barrier", group)
     if processes is None:
@@ -489,6 +494,11 @@ def _current(device: Any) -> Any:
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
     """:func:`barrier`. The error names the rank that did not come, as in every collective here.
+
+    Args:
+        group: the processes, all by default.
+        timeout: that of the group by default.
+        wait_all_ranks: accepted.
 
     Raises:
         TypeError: ``timeout`` is no timedelta.
@@ -584,6 +594,12 @@ class P2POp:
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Begin all of them; gives what to ``wait()`` on.
+
+    Args:
+        p2p_op_list: what to send and receive.
+
+    Returns:
+        A Work for each.
 
     Raises:
         ValueError: it is no list of P2POp, or they are of several groups.

@@ -201,6 +201,8 @@ def context_parallel_shard(mesh: Any, buffers: Sequence[Tensor], seq_dims: Seque
         mesh: a one-dimensional DeviceMesh, or a group.
         buffers: the same at each process.
         seq_dims: the dimension of positions in each.
+    Returns:
+        A part of each buffer.
     Raises:
         ValueError: a sequence does not divide.
     """
@@ -218,6 +220,13 @@ def context_parallel_unshard(
 ) -> list[Tensor]:
     """The whole of each buffer of which :func:`context_parallel_shard` gave the parts; without gradients.
 
+    Args:
+        mesh: a one-dimensional DeviceMesh, or a group.
+        buffers: the parts at this process.
+        seq_dims: the dimension of positions in each.
+        load_balancer: None.
+    Returns:
+        The whole buffers.
     Raises:
         NotImplementedError: a ``load_balancer`` is given.
     """
@@ -236,6 +245,8 @@ def context_parallel_unshard(
 def set_rotate_method(rotate_method: str) -> None:
     """Accepted: keys and values go around in a ring, whichever of PyTorch's ways is named; results are the same.
 
+    Args:
+        rotate_method: ``"allgather"`` or ``"alltoall"``.
     Raises:
         NotImplementedError: it is neither ``"allgather"`` nor ``"alltoall"``.
     """

@@ -125,16 +125,20 @@ class DistributedDataParallel(Module, Joinable):
 
     Args:
         module: what to train; the same at each process.
-        device_ids, output_device: of a module on one GPU alone.
-        dim, check_reduction, gradient_as_bucket_view: accepted.
-        device_mesh: the processes, a line, in place of ``process_group``.
-        static_graph: the same parameters are used in every iteration; which these are is found in the first.
+        device_ids: the GPU of a module on one GPU alone.
+        output_device: the GPU of the results of such a module.
+        dim: accepted.
         broadcast_buffers: copy the buffers of rank 0 to the others before each forward pass.
         init_sync: make parameters and buffers equal now: those of rank 0.
         process_group: the processes, all by default.
         bucket_cap_mb: megabytes of gradients that travel together, 25 by default.
         find_unused_parameters: look for parameters that the outputs do not depend on; without, one is an error in the
             next forward pass.
+        check_reduction: accepted.
+        gradient_as_bucket_view: accepted.
+        static_graph: the same parameters are used in every iteration; which these are is found in the first.
+        device_mesh: the processes, a line, in place of ``process_group``.
+        **unused: accepted.
     Raises:
         RuntimeError: no parameter requires a gradient, or the modules of the processes differ.
         ValueError: there is no group, or devices are named for a module that is not on one GPU.
@@ -248,6 +252,13 @@ class DistributedDataParallel(Module, Joinable):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """``module(*inputs, **kwargs)``.
 
+        Args:
+            *inputs: for the module.
+            **kwargs: for the module.
+
+        Returns:
+            What the module gives.
+
         Raises:
             RuntimeError: the last ``backward`` did not reach all parameters.
         """
@@ -359,6 +370,9 @@ class DistributedDataParallel(Module, Joinable):
                 those that have batches left.
             enable: whether to do anything.
             throw_on_early_termination: raise at all processes when the first has none left.
+
+        Returns:
+            The context manager.
         """
         options = {"divide_by_initial_world_size": divide_by_initial_world_size}
         return Join([self], enable and not self._alone, throw_on_early_termination, **options)
@@ -390,6 +404,10 @@ class DistributedDataParallel(Module, Joinable):
 
     def register_comm_hook(self, state: Any, hook: Callable) -> None:
         """Average gradients by ``hook(state, bucket)``, which gives a Future of the vector for :class:`GradBucket`.
+
+        Args:
+            state: given to the hook.
+            hook: the function.
 
         Raises:
             TypeError: it is no function.

@@ -31,6 +31,9 @@ _level: DebugLevel | None = None
 def get_debug_level() -> DebugLevel:
     """The level that was set, else the environment's.
 
+    Returns:
+        The level.
+
     Raises:
         ValueError: the environment names another.
     """
@@ -39,6 +42,9 @@ def get_debug_level() -> DebugLevel:
 
 def set_debug_level(level: DebugLevel) -> None:
     """Take ``level`` from now on.
+
+    Args:
+        level: the new level.
 
     Raises:
         TypeError: it is none.

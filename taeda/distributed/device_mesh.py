@@ -158,6 +158,9 @@ _current: list[DeviceMesh] = []
 def current_mesh() -> DeviceMesh:
     """The innermost mesh whose ``with`` block this is.
 
+    Returns:
+        The mesh.
+
     Raises:
         RuntimeError: there is none.
     """
@@ -181,6 +184,15 @@ def init_device_mesh(
     backend_override: Any = None,
 ) -> DeviceMesh:  # fmt: skip
     """All processes in a grid of ``mesh_shape``.
+
+    Args:
+        device_type: a kind of device, such as ``"cpu"``.
+        mesh_shape: sizes of the grid.
+        mesh_dim_names: a name for each dimension.
+        backend_override: accepted.
+
+    Returns:
+        The mesh.
 
     Raises:
         RuntimeError: the grid is not as large as the world, or has not as many names as dimensions, or ``device_type``

@@ -83,6 +83,12 @@ class ProcessGroup:
     def engine_for(self, device: Any) -> Engine:
         """The engine for tensors of ``device``.
 
+        Args:
+            device: a device or its name.
+
+        Returns:
+            The engine.
+
         Raises:
             RuntimeError: there is none.
         """
@@ -239,6 +245,12 @@ def get_default_backend_for_device(device: Any) -> str:
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
     """The number of this process on its machine, from the launcher's ``LOCAL_RANK``, or from MPI's or SLURM's variable.
 
+    Args:
+        fallback_rank: what to give where no variable is set.
+
+    Returns:
+        The number, from 0.
+
     Raises:
         RuntimeError: it is not set, and there is no ``fallback_rank``.
     """
@@ -267,6 +279,12 @@ def _get_default_store() -> Store:
 
 def resolve(group: Any) -> ProcessGroup | None:
     """The group that the argument ``group`` means; None if this process is not in it.
+
+    Args:
+        group: a group, a mesh of one dimension, or None for all processes.
+
+    Returns:
+        The group, or None.
 
     Raises:
         ValueError: there is no group, or it is something else.
@@ -370,8 +388,10 @@ def init_process_group(
         world_size: how many processes there are; MPI knows.
         rank: the number of this one, from 0; MPI knows.
         store: where they meet, in place of ``init_method``.
-        group_name, pg_options: accepted.
+        group_name: accepted.
+        pg_options: accepted.
         device_id: the GPU of this process, whose communicator is made at once.
+        _ranks: the ranks of the group in the world, where it is not the world.
     Raises:
         ValueError: there is a group already, or what says where and who is missing.
         AssertionError: there is no backend of the name.
@@ -464,13 +484,17 @@ def new_group(
         ranks: those of the processes, all by default.
         timeout: how long one waits for another.
         backend: as for :func:`init_process_group`.
-        pg_options, group_desc, device_id: accepted.
+        pg_options: accepted.
         use_local_synchronization: the processes outside need not call it.
+        group_desc: accepted.
+        device_id: accepted.
         sort_ranks: number them as in the world, rather than in the order given.
     Returns:
         The group, or ``GroupMember.NON_GROUP_MEMBER`` at a process that is not in it.
     Raises:
         ValueError: there are not so many processes, or no such rank.
+        TypeError: ``ranks`` is empty.
+        RuntimeError: the processes communicate by another backend.
     """
     world = _get_default_group()
     if timeout is not None:
@@ -519,6 +543,12 @@ def name_of_next(ranks: list[int], local: bool) -> str:
 def get_rank(group: Any = None) -> int:
     """The number of this process in the group, -1 outside it.
 
+    Args:
+        group: the processes, all by default.
+
+    Returns:
+        The rank.
+
     Raises:
         ValueError: there is no group.
     """
@@ -529,6 +559,12 @@ def get_rank(group: Any = None) -> int:
 def get_world_size(group: Any = None) -> int:
     """The number of processes in the group, -1 outside it.
 
+    Args:
+        group: the processes, all by default.
+
+    Returns:
+        The number.
+
     Raises:
         ValueError: there is no group.
     """
@@ -538,6 +574,12 @@ def get_world_size(group: Any = None) -> int:
 
 def get_backend(group: Any = None) -> Backend:
     """The backend of the group, as it was asked for.
+
+    Args:
+        group: the processes, all by default.
+
+    Returns:
+        The backend's name.
 
     Raises:
         ValueError: there is no group, or this process is not in it.
@@ -564,6 +606,13 @@ def get_process_group_ranks(group: Any = None) -> list[int]:
 def get_global_rank(group: Any, group_rank: int) -> int:
     """The rank in the world of that in the group.
 
+    Args:
+        group: the group.
+        group_rank: the rank in it.
+
+    Returns:
+        The rank in the world.
+
     Raises:
         ValueError: it has no such rank.
     """
@@ -575,6 +624,13 @@ def get_global_rank(group: Any, group_rank: int) -> int:
 
 def get_group_rank(group: Any, global_rank: int) -> int:
     """The rank in the group of that in the world.
+
+    Args:
+        group: the group.
+        global_rank: the rank in the world.
+
+    Returns:
+        The rank in the group.
 
     Raises:
         ValueError: it is not in the group.

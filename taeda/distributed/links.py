@@ -64,6 +64,12 @@ class Header(NamedTuple):
     def decoded(cls, data: memoryview) -> Header:
         """Read a header from received bytes.
 
+        Args:
+            data: the bytes.
+
+        Returns:
+            The header.
+
         Raises:
             ValueError: that is none.
         """
@@ -278,6 +284,12 @@ class Links:
     def begin(self, group: str, number: int, doing: str, site: str) -> None:
         """Say that this process does collective ``number`` of ``group``: those before are over.
 
+        Args:
+            group: its name.
+            number: of the collective, counted in the group.
+            doing: its name, for messages.
+            site: the line that called it, for messages.
+
         Raises:
             DistBackendError: something came for one of those, which this process did not take.
         """
@@ -360,6 +372,17 @@ class Links:
         """Receive a message of one of ``ranks``: its rank, the header and the bytes.
 
         If memory of the right size is given as ``into``, this thread reads the bytes into it, and returns it.
+
+        Args:
+            ranks: whose messages count.
+            key: which message.
+            doing: the name of the collective, for messages.
+            timeout: how long to wait.
+            site: the line that called it, for messages.
+            into: where the bytes go; None: new memory.
+
+        Returns:
+            The rank, the header and the bytes.
 
         Raises:
             DistBackendError: none came in time, a process is gone, or the processes do not do the same.

@@ -54,6 +54,14 @@ _COMBINE: dict[ReduceOp, Callable[[Tensor, Tensor], Tensor]] = {
 def check_op(name: str, op: Any, tensor: Tensor) -> ReduceOp:
     """``op``, if it is one for the dtype of ``tensor``.
 
+    Args:
+        name: of the collective, for messages.
+        op: a ReduceOp.
+        tensor: what is combined.
+
+    Returns:
+        ``op``.
+
     Raises:
         TypeError: it is no ReduceOp.
         ValueError, RuntimeError: it is not defined for the dtype.

@@ -21,6 +21,10 @@ _handlers: dict[str, Callable[..., Iterator[Meeting]]] = {}
 def register_rendezvous_handler(scheme: str, handler: Callable[..., Iterator[Meeting]]) -> None:
     """Let ``handler(url)`` answer for addresses that begin with ``scheme://``.
 
+    Args:
+        scheme: what addresses begin with.
+        handler: the function.
+
     Raises:
         RuntimeError: there is one already.
     """
@@ -31,6 +35,15 @@ def register_rendezvous_handler(scheme: str, handler: Callable[..., Iterator[Mee
 
 def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Iterator[Meeting]:
     """The store at ``url``, the rank of this process and the number of processes.
+
+    Args:
+        url: the address.
+        rank: of this process; -1: the address or the environment says.
+        world_size: number of processes; -1: the address or the environment says.
+        **kwargs: for the handler.
+
+    Returns:
+        An iterator over meetings, of which the first counts.
 
     Raises:
         ValueError: the address, or the environment, does not say all of it.

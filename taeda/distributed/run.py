@@ -135,6 +135,9 @@ def _standin() -> list[str]:
 def main(args: list[str] | None = None) -> None:
     """Start what ``args`` (the command line) name, and wait for it.
 
+    Args:
+        args: the command line; that of the program by default.
+
     Raises:
         SystemExit: a process failed, the options make no sense, or a signal ended it.
     """

@@ -79,6 +79,12 @@ class Store:
     def get(self, key: str) -> bytes:
         """The value at ``key``, once there is one.
 
+        Args:
+            key: its name.
+
+        Returns:
+            The value.
+
         Raises:
             DistStoreError: there was none in time.
         """
@@ -106,6 +112,10 @@ class Store:
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         """Wait until all ``keys`` are there.
+
+        Args:
+            keys: their names.
+            timeout: how long; that of the store by default.
 
         Raises:
             DistStoreError: they were not in time.
@@ -145,6 +155,13 @@ class Store:
 
     def queue_pop(self, key: str, block: bool = True) -> bytes:
         """Take the first value of the queue ``key``.
+
+        Args:
+            key: the queue's name.
+            block: wait for a value.
+
+        Returns:
+            The value.
 
         Raises:
             DistStoreError: there was none in time.
@@ -331,6 +348,14 @@ def limit_transfer(connection: socket.socket, way: int, seconds: float) -> None:
 def receive_exactly(connection: socket.socket, count: int, into: memoryview | None = None) -> memoryview:
     """``count`` bytes from ``connection``, in new memory or in ``into``.
 
+    Args:
+        connection: a socket.
+        count: how many bytes.
+        into: where they go; None: new memory.
+
+    Returns:
+        The bytes.
+
     Raises:
         ConnectionError: it was closed before.
     """
@@ -430,9 +455,13 @@ class TCPStore(Store):
         world_size: how many processes will connect, the server among them; with ``wait_for_workers`` it waits for them.
         is_master: whether this process keeps it.
         timeout: how long to wait for the server, and for keys.
+        wait_for_workers: whether the server waits for all processes.
+        multi_tenant: a server that is there already is used.
         master_listen_fd: a socket that listens already.
+        use_libuv: accepted.
     Raises:
         DistNetworkError: there is no server, or its port is taken.
+        DistStoreError: the other processes did not come in time.
     """
 
     def __init__(

@@ -28,6 +28,15 @@ def new_subgroups(
     """Groups of ``group_size`` neighbours each among the processes of ``group``. Returns this process's group, and all
     groups.
 
+    Args:
+        group_size: how many processes each has; by default all of them.
+        group: the processes, all by default.
+        timeout: how long one waits for another.
+        backend: as for :func:`init_process_group`.
+        pg_options: accepted.
+        group_desc: accepted.
+    Returns:
+        This process's group, and all groups.
     Raises:
         ValueError: the world does not divide into such groups.
     """
@@ -50,6 +59,14 @@ def new_subgroups_by_enumeration(
 ) -> tuple[Any, list]:  # fmt: skip
     """A group for each list of ranks. Returns this process's group (None if there is none), and all groups.
 
+    Args:
+        ranks_per_subgroup_list: the ranks of each group.
+        timeout: how long one waits for another.
+        backend: as for :func:`init_process_group`.
+        pg_options: accepted.
+        group_desc: accepted.
+    Returns:
+        This process's group, and all groups.
     Raises:
         ValueError: a rank is in two of them.
     """
@@ -128,6 +145,8 @@ def shrink_group(
         group: the default one if None.
         shrink_flags: ``SHRINK_DEFAULT`` or ``SHRINK_ABORT``; what is under way fails by itself where a process is gone.
         pg_options: accepted.
+    Returns:
+        The new group.
     Raises:
         TypeError: by MPI, which cannot go on without a process.
         ValueError: no rank is given, one is not in the group or given twice, or nobody is left.

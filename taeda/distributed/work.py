@@ -19,6 +19,12 @@ class Work:
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until it is done; what went wrong is raised.
 
+        Args:
+            timeout: how long; None: as long as the group waits.
+
+        Returns:
+            True.
+
         Raises:
             RuntimeError: it did not end in time.
         """

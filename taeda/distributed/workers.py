@@ -25,6 +25,13 @@ def streams(text: str, count: int) -> list[int]:
     """For each of ``count`` local ranks, which streams ``text`` names: 1 stdout, 2 stderr, 3 both. ``"3"``,
     ``"0:1,2:3"``.
 
+    Args:
+        text: the option.
+        count: number of processes.
+
+    Returns:
+        A number for each process.
+
     Raises:
         ValueError: it is something else.
     """
@@ -151,6 +158,10 @@ class Workers:
     def start(self, command: Sequence[str], environments: Sequence[dict[str, str]]) -> None:
         """Start a process for each environment. After an error or a signal's exception, the caller must call
         :meth:`stop`.
+
+        Args:
+            command: the program and its arguments.
+            environments: the variables of each process.
 
         Raises:
             SystemExit: there is no such command.

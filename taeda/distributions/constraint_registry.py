@@ -19,12 +19,6 @@ class ConstraintRegistry:
     ``biject_to(region)`` gives one that is one to one and has a Jacobian, as samplers need. Called with a region;
     ``register`` adds a class of them.
 
-    Args:
-        constraint: a region.
-
-    Returns:
-        A :class:`Transform` from tensors of real numbers, of any shape and floating-point dtype.
-
     Raises:
         NotImplementedError: none is registered for its class.
 
@@ -45,6 +39,8 @@ class ConstraintRegistry:
         Args:
             constraint: a class of regions, or one of them.
             factory: from a region to a transform.
+        Returns:
+            ``factory``.
         Raises:
             TypeError: ``constraint`` is no region.
         """
@@ -58,6 +54,12 @@ class ConstraintRegistry:
 
     def __call__(self, constraint: Any) -> transforms.Transform:
         """The transform into a region.
+
+        Args:
+            constraint: a region.
+
+        Returns:
+            A :class:`Transform` from tensors of real numbers, of any shape and floating-point dtype.
 
         Raises:
             NotImplementedError: none is registered for its class.

@@ -33,6 +33,8 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     Args:
         probs: the probability of 1; or give ``logits``.
         logits: its log-odds, ``log(probs / (1 - probs))``.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Bernoulli(probs=taeda.tensor([0.1, 0.5]))
@@ -86,6 +88,8 @@ class Binomial(ProbsOrLogits):
         total_count: ``n``, a whole number.
         probs: the probability of the event; or give ``logits``.
         logits: its log-odds.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Binomial(4, probs=taeda.tensor(0.5))
@@ -146,6 +150,8 @@ class Geometric(ProbsOrLogits):
     Args:
         probs: the probability of success, in ``(0, 1]``; or give ``logits``.
         logits: its log-odds.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Geometric(probs=taeda.tensor(0.5))
@@ -195,6 +201,8 @@ class NegativeBinomial(ProbsOrLogits):
         total_count: ``r``, a number of at least 0.
         probs: the probability of success, in ``[0, 1)``; or give ``logits``.
         logits: its log-odds.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.NegativeBinomial(3.0, probs=taeda.tensor(0.5))
@@ -243,6 +251,8 @@ class Poisson(ExponentialFamily):
 
     Args:
         rate: the mean, at least 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Poisson(2.0)
@@ -285,6 +295,8 @@ class Categorical(Distribution):
     Args:
         probs: ``(*, n)``, probabilities, up to a factor; or give ``logits``.
         logits: ``(*, n)``, their logarithms, up to a constant, such as scores of a network.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Shape:
         sample(s): ``s + batch_shape``, int64.
@@ -444,6 +456,8 @@ class Multinomial(OfCategorical):
         total_count: ``m``, an int.
         probs: ``(*, n)``, probabilities, up to a factor; or give ``logits``.
         logits: ``(*, n)``, their logarithms, up to a constant.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Multinomial(10, probs=taeda.tensor([0.5, 0.25, 0.25]))

@@ -98,6 +98,8 @@ class Distribution:
         Args:
             batch_shape: the new shape of the batch.
             _instance: of a subclass with a constructor of its own: a new instance, to be filled.
+        Returns:
+            The distribution.
         Raises:
             NotImplementedError: a subclass has a constructor of its own, and neither ``_instance`` is given nor this
                 method overridden.
@@ -190,8 +192,11 @@ class Distribution:
 
         Args:
             value: a shape that broadcasts with ``batch_shape + event_shape``.
+        Returns:
+            A tensor of the batch's shape, to which ``value`` broadcasts.
         Raises:
             ValueError: the shapes do not fit, or a value is outside the support (if arguments are validated).
+            NotImplementedError: the distribution has no density.
         """
         raise NotImplementedError
 
@@ -208,6 +213,12 @@ class Distribution:
 
         Args:
             expand: whether the batch's dimensions are expanded or of size 1.
+
+        Returns:
+            ``(n,)`` followed by the batch's and the event's shape.
+
+        Raises:
+            NotImplementedError: the distribution is not discrete, or has no end of values.
         """
         raise NotImplementedError
 
@@ -346,6 +357,8 @@ class Independent(Distribution):
     Args:
         base_distribution: the batch.
         reinterpreted_batch_ndims: how many of its dimensions.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Raises:
         ValueError: the batch has fewer dimensions.

@@ -116,6 +116,8 @@ class MultivariateNormal(_OneMatrix):
         covariance_matrix: ``C``, ``(*, n, n)``, positive definite.
         precision_matrix: its inverse.
         scale_tril: its lower Cholesky factor: the cheapest to use.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.MultivariateNormal(taeda.zeros(2), taeda.tensor([[2.0, 1.0], [1.0, 2.0]]))
@@ -193,6 +195,8 @@ class LowRankMultivariateNormal(_OneMatrix):
         loc: ``(*, n)``, the mean.
         cov_factor: ``W``, ``(*, n, rank)``.
         cov_diag: ``D``, ``(*, n)``, above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> W, D = taeda.tensor([[1.0], [2.0]]), taeda.ones(2)
@@ -301,6 +305,8 @@ class LKJCholesky(Distribution):
     Args:
         dim: number of rows and columns, at least 2.
         concentration: above 0; 1 is uniform, more is nearer to the identity.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> L = taeda.distributions.LKJCholesky(3, 0.5).sample()
@@ -355,6 +361,8 @@ class Wishart(_OneMatrix, ExponentialFamily):
         covariance_matrix: ``C``, ``(*, n, n)``, positive definite.
         precision_matrix: its inverse.
         scale_tril: its lower Cholesky factor.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Wishart(taeda.tensor(3.0), covariance_matrix=taeda.eye(2))

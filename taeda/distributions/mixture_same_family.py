@@ -32,6 +32,8 @@ class MixtureSameFamily(Distribution):
     Args:
         mixture_distribution: a :class:`Categorical` over ``k``, with a batch shape that fits that of the components.
         component_distribution: a batch whose last dimension is ``k``.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Raises:
         ValueError: the numbers of components differ, or the first is no ``Categorical``.

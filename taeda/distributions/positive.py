@@ -35,6 +35,8 @@ class Gamma(ExponentialFamily):
     Args:
         concentration: the shape ``a``, above 0.
         rate: above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Gamma(2.0, 4.0)
@@ -88,6 +90,8 @@ class Exponential(ExponentialFamily):
 
     Args:
         rate: events per time, above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Exponential(2.0)
@@ -140,6 +144,8 @@ class Chi2(Gamma):
 
     Args:
         df: degrees of freedom, above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> taeda.distributions.Chi2(3.0).mean
@@ -164,6 +170,8 @@ class FisherSnedecor(Distribution):
     Args:
         df1: degrees of freedom of the numerator, above 0.
         df2: degrees of freedom of the denominator, above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> taeda.distributions.FisherSnedecor(2.0, 6.0).mean  # df2 / (df2 - 2)
@@ -217,6 +225,8 @@ class StudentT(Distribution):
         df: degrees of freedom, above 0.
         loc: the middle.
         scale: above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.StudentT(3.0)
@@ -276,6 +286,8 @@ class InverseGamma(TransformedDistribution):
     Args:
         concentration: the shape, above 0.
         rate: above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> taeda.distributions.InverseGamma(3.0, 4.0).mean  # rate / (concentration - 1)
@@ -346,6 +358,8 @@ class HalfCauchy(Half):
 
     Args:
         scale: its scale, above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> taeda.distributions.HalfCauchy(1.0).cdf(taeda.tensor(1.0))
@@ -367,6 +381,8 @@ class HalfNormal(Half):
 
     Args:
         scale: standard deviation of the normal number, above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> taeda.distributions.HalfNormal(1.0).mean  # sqrt(2 / pi)
@@ -389,6 +405,8 @@ class LogNormal(TransformedDistribution):
     Args:
         loc: mean of the logarithm.
         scale: standard deviation of the logarithm, above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> taeda.distributions.LogNormal(0.0, 1.0).mean  # exp(loc + scale^2 / 2)
@@ -424,6 +442,8 @@ class Pareto(TransformedDistribution):
     Args:
         scale: the lower end, above 0.
         alpha: the exponent, above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Pareto(1.0, 3.0)
@@ -467,6 +487,8 @@ class Weibull(TransformedDistribution):
     Args:
         scale: above 0.
         concentration: the exponent, above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> taeda.distributions.Weibull(1.0, 2.0).mean  # gamma(3 / 2)

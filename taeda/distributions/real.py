@@ -177,6 +177,8 @@ class Uniform(Distribution):
     Args:
         low: the lower end.
         high: the upper end, above it.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Uniform(0.0, 4.0)
@@ -232,6 +234,8 @@ class VonMises(Distribution):
     Args:
         loc: the mean, in radians.
         concentration: how narrow it is, above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.VonMises(0.0, 4.0)
@@ -295,6 +299,8 @@ class Gumbel(TransformedDistribution):
     Args:
         loc: the mode.
         scale: above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> taeda.distributions.Gumbel(0.0, 1.0).mean  # Euler's constant
@@ -337,6 +343,8 @@ class GeneralizedPareto(Distribution):
         loc: the lower end.
         scale: above 0.
         concentration: how heavy the tail is.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.GeneralizedPareto(0.0, 1.0, 0.5)

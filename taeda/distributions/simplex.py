@@ -36,6 +36,8 @@ class Dirichlet(ExponentialFamily):
 
     Args:
         concentration: ``(*, n)``, above 0: large for vectors near the mean, below 1 for corners.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Dirichlet(taeda.tensor([1.0, 2.0, 5.0]))
@@ -98,6 +100,8 @@ class Beta(ExponentialFamily):
     Args:
         concentration1: above 0.
         concentration0: above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.Beta(3.0, 1.0)
@@ -151,6 +155,8 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         probs: in ``(0, 1)``; or give ``logits``.
         logits: its log-odds.
         lims: between these, around 1/2, Taylor series replace formulas that cancel there.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.ContinuousBernoulli(probs=taeda.tensor(0.9))
@@ -251,6 +257,8 @@ class Kumaraswamy(TransformedDistribution):
     Args:
         concentration1: above 0.
         concentration0: above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> taeda.distributions.Kumaraswamy(2.0, 1.0).cdf(taeda.tensor(0.5))
@@ -297,6 +305,8 @@ class LogisticNormal(TransformedDistribution):
     Args:
         loc: ``(*, n)``, means.
         scale: ``(*, n)``, standard deviations, above 0.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> x = taeda.distributions.LogisticNormal(taeda.zeros(2), taeda.ones(2)).sample()
@@ -325,6 +335,8 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
         temperature: positive.
         probs: the probability of 1.
         logits: or its log-odds.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
     """
 
     support = constraints.real
@@ -367,6 +379,8 @@ class RelaxedBernoulli(_Relaxed):
         temperature: above 0; the smaller, the nearer to 0 and 1.
         probs: the probability of 1; or give ``logits``.
         logits: its log-odds.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> probs = taeda.tensor([0.1, 0.9], requires_grad=True)
@@ -390,6 +404,8 @@ class ExpRelaxedCategorical(OfCategorical):
         temperature: positive.
         probs: (..., n): probabilities, up to a factor.
         logits: or their logarithms, up to a constant.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
     """
 
     support = constraints.real_vector
@@ -424,6 +440,8 @@ class RelaxedOneHotCategorical(_Relaxed):
         temperature: above 0; the smaller, the nearer to a corner.
         probs: ``(*, n)``, probabilities, up to a factor; or give ``logits``.
         logits: ``(*, n)``, their logarithms, up to a constant.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Examples:
         >>> d = taeda.distributions.RelaxedOneHotCategorical(0.5, logits=taeda.zeros(3))

@@ -20,6 +20,8 @@ class TransformedDistribution(Distribution):
     Args:
         base_distribution: of ``x``.
         transforms: a transform, or a list of them, in the order in which they are applied.
+        validate_args: whether parameters and values are checked; None: as
+            :meth:`Distribution.set_default_validate_args` says.
 
     Raises:
         ValueError: these are no transforms, or the distribution has too few dimensions for them.

@@ -28,6 +28,10 @@ def _is_tensor(x: Any) -> bool:
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Tensors and numbers as tensors of one shape; numbers take the dtype of the first tensor, or the default one.
 
+    Args:
+        *values: tensors and numbers.
+    Returns:
+        A tensor for each.
     Raises:
         ValueError: one is neither a tensor nor a number.
     """

@@ -23,7 +23,9 @@ def scattered(call: _Call, function: Any, args: tuple, kwargs: dict, part: int, 
 
     Args:
         call: calls a function: ``call(function, args, kwargs)``.
-        function, args, kwargs: the call that gives the view.
+        function: gives the view.
+        args: its arguments by position.
+        kwargs: its arguments by name.
         part: which of its results the view is, where it gives several.
         source: the tensor that is viewed.
         value: what is written, of the view's sizes.

@@ -171,6 +171,14 @@ class ShapesCollection:
     def dynamic_shapes(self, m: Any, args: tuple, kwargs: dict | None = None) -> Any:
         """The argument ``dynamic_shapes`` of ``export``.
 
+        Args:
+            m: the model.
+            args: positional arguments.
+            kwargs: arguments by name.
+
+        Returns:
+            Dims in the structure of the arguments.
+
         Raises:
             ValueError: a tensor is not among the arguments.
         """
@@ -199,6 +207,10 @@ class AdditionalInputs:
     def add(self, args: tuple, kwargs: dict | None = None) -> None:
         """Take in arguments of a call.
 
+        Args:
+            args: positional arguments.
+            kwargs: arguments by name.
+
         Raises:
             AssertionError: ``args`` is no tuple, or ``kwargs`` no dict.
         """
@@ -208,6 +220,14 @@ class AdditionalInputs:
 
     def dynamic_shapes(self, m: Any, args: tuple, kwargs: dict | None = None) -> Any:
         """The argument ``dynamic_shapes`` of ``export``, nested as ``args`` and ``kwargs`` are.
+
+        Args:
+            m: the model.
+            args: positional arguments.
+            kwargs: arguments by name.
+
+        Returns:
+            Dims in the structure of the arguments.
 
         Raises:
             ValueError: arguments nest in another way, or numbers of dimensions and values that must be fixed differ.
@@ -223,6 +243,9 @@ class AdditionalInputs:
 
     def verify(self, ep: Any) -> None:
         """Call the program with all of the arguments.
+
+        Args:
+            ep: the program.
 
         Raises:
             RuntimeError: it is not for one of them.
@@ -251,6 +274,8 @@ def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) ->
     Args:
         msg: the text of the ``UserError``.
         dynamic_shapes: what ``export`` was given: Dims in trees.
+    Returns:
+        The same structure.
     Raises:
         ValueError: the text suggests nothing.
     """
@@ -325,6 +350,13 @@ class Reader:
 
     def read(self, named: Mapping[str, Any], given: Any) -> list[list[Expr | None]]:
         """For each leaf of the arguments the expressions of its sizes (empty where it is no tensor).
+
+        Args:
+            named: the arguments by name.
+            given: the argument ``dynamic_shapes``.
+
+        Returns:
+            A list of expressions for each leaf.
 
         Raises:
             UserError: ``given`` does not fit the arguments.

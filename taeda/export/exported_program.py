@@ -235,9 +235,12 @@ class ExportedProgram:
         """The same program in fewer ops and without writes: new values of buffers and arguments become outputs.
 
         Args:
-            decomp_table: from ops to functions that replace them. By default every op that is not canonical is
-                replaced by
-                its decomposition; with an empty dict, none.
+            decomp_table: from ops to functions that replace them. By default every op that is not canonical is replaced
+                by its decomposition; with an empty dict, none.
+            decompose_custom_triton_ops: accepted.
+
+        Returns:
+            The new program.
         """
         return decomposed(self, decomp_table)
 
@@ -248,6 +251,9 @@ class ExportedProgram:
 
         Args:
             check_guards: check the arguments.
+
+        Returns:
+            The module.
         """
         graph = Graph()
         values: dict[Node, Any] = {}

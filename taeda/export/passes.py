@@ -21,6 +21,8 @@ def move_to_device_pass(ep: ExportedProgram, location: Any) -> ExportedProgram:
     Args:
         ep: the program; it is changed, as in PyTorch, and given back.
         location: a device, or a dict from devices to devices.
+    Returns:
+        ``ep``.
     """
 
     def moved(device: Any) -> Any:

@@ -203,5 +203,7 @@ def unflatten(module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None
     Args:
         module: the program.
         flat_args_adapter: for arguments that nest in another way than the program's.
+    Returns:
+        The module.
     """
     return UnflattenedModule(module, flat_args_adapter)

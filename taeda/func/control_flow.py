@@ -102,6 +102,8 @@ def map(f: Callable, xs: Any, *args: Any) -> Any:
         f: gives a tensor or a structure of tensors.
         xs: a tensor, or a structure of tensors, of one size along the first dimension, at least 1.
         args: further arguments.
+    Returns:
+        What ``f`` gives, with a first dimension.
     Raises:
         ValueError: ``xs`` has no tensors, or tensors of several sizes, or of size 0, along the first dimension.
     """
@@ -131,7 +133,10 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
         combine_fn: ``(carry, x) -> (carry, y)``.
         init: the first carried value: a tensor or a structure of tensors.
         xs: a tensor, or a structure of tensors, of one size along ``dim``, at least 1.
+        dim: the dimension along which ``xs`` is walked.
         reverse: begin at the last element; results stay in the order of ``xs``.
+    Returns:
+        The carried value, and the stacked outputs.
     Raises:
         ValueError: ``xs`` has no tensors, or tensors of several sizes, or of size 0, along ``dim``.
         RuntimeError: ``combine_fn`` gives a carried value of another structure, shape or dtype.
@@ -176,10 +181,13 @@ def associative_scan(
 
     Args:
         combine_fn: gives of two elements one of the same structure. Called with many elements at once: as they are
-            where
-            ``combine_mode`` is ``"pointwise"``, else under ``vmap``.
+            where ``combine_mode`` is ``"pointwise"``, else under ``vmap``.
         xs: a tensor, or a structure of tensors, of one size along ``dim``.
+        dim: the dimension along which elements follow each other.
         reverse: begin at the last element.
+        combine_mode: ``"pointwise"``, for functions of single elements, or ``"generic"``.
+    Returns:
+        The structure and the sizes of ``xs``.
     Raises:
         ValueError: ``xs`` has no tensors, tensors of several sizes along ``dim``, or ``combine_mode`` is another word.
     """

@@ -31,6 +31,7 @@ def functional_call(
 
     Raises:
         RuntimeError: with ``strict``, names are missing or unknown.
+        ValueError: it is no dict and no list of dicts, or two of them have the same name.
 
     Examples:
         >>> layer = nn.Linear(2, 1)

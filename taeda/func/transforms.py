@@ -350,8 +350,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
     Returns:
         ``(output, vjp_fn)``, or ``(output, vjp_fn, anything)``. ``vjp_fn`` takes a cotangent for each output, of its
-            shape, and
-        gives a tuple with one for each argument.
+            shape, and gives a tuple with one for each argument.
 
     Raises:
         RuntimeError: an output is no tensor; in ``vjp_fn``, a cotangent has another shape.
@@ -437,8 +436,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
 
     Returns:
         ``(output, jvp_fn)``. ``jvp_fn(*tangents)`` takes one tangent for each argument, of its structure and shapes,
-            and gives
-        the tangent of the output. ``func`` itself is not called again.
+            and gives the tangent of the output. ``func`` itself is not called again.
 
     Examples:
         >>> output, jvp_fn = taeda.func.linearize(lambda x: x**2, taeda.tensor([1.0, 2.0]))
@@ -532,11 +530,14 @@ def jacrev(
         argnums: which arguments to differentiate with respect to.
         has_aux: ``func`` gives ``(output, anything)``, the result is ``(jacobian, anything)``.
         chunk_size: how many rows to compute at once; all if None.
+        _preallocate_and_copy: accepted.
 
     Returns:
         A function. For each output, in the structure of the outputs, and each input, in that of the inputs, it gives a
-            tensor
-        of sizes output + input.
+            tensor of sizes output + input.
+
+    Raises:
+        ValueError: ``chunk_size`` is below 1.
 
     Examples:
         >>> jacobian = taeda.func.jacrev(lambda x: taeda.stack([x[0] * x[1], x[1] ** 2]))

@@ -103,6 +103,8 @@ class Graph:
     def output_node(self) -> Node:
         """The output Node.
 
+        Returns:
+            The Node.
         Raises:
             StopIteration: there is none.
         """
@@ -112,7 +114,11 @@ class Graph:
         """The Nodes of kind ``op`` and, if it is given, with this target.
 
         Args:
+            op: the kind.
+            target: the function, method, attribute or module.
             sort: in the order of the Graph.
+        Returns:
+            The Nodes.
         Raises:
             AssertionError: ``call_function`` without a target.
         """
@@ -150,6 +156,8 @@ class Graph:
             kwargs: arguments by name.
             name: a suggestion; by default the name is made of the target.
             type_expr: the type of the value, for annotations.
+        Returns:
+            The Node.
         Raises:
             AssertionError: there is no such kind.
             ValueError: the target does not fit the kind.
@@ -180,6 +188,8 @@ class Graph:
     def erase_node(self, to_erase: Node) -> None:
         """Take a Node out of the Graph.
 
+        Args:
+            to_erase: the Node.
         Raises:
             RuntimeError: it has users, or is of another Graph.
         """
@@ -273,7 +283,12 @@ class Graph:
         """A copy of ``node``, which may be of another Graph, at the point of insertion.
 
         Args:
+            node: the Node to copy.
             arg_transform: the argument to use for each Node among ``node``'s arguments.
+        Returns:
+            The copy.
+        Raises:
+            AssertionError: ``arg_transform`` gives another kind of object for a tuple or dict.
         """
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         if not isinstance(args, tuple) or not isinstance(kwargs, dict):
@@ -286,8 +301,11 @@ class Graph:
         """Append the Nodes of ``g`` except its output. Returns the value that the output would have.
 
         Args:
+            g: the Graph to copy.
             val_map: Nodes of ``g`` that stand for Nodes of this Graph already; the copies are added.
             return_output_node: give ``g``'s output Node too.
+        Returns:
+            A value, or a value and a Node.
         """
         for node in g.nodes:
             if node in val_map:
@@ -328,6 +346,9 @@ class Graph:
         Args:
             root_module: the name of the module in the code, ``"self"``.
             verbose: with comments about shapes and where the steps come from.
+            **options: for a code generator of the program's own.
+        Returns:
+            The code, and the objects that it names.
         """
         namespace = _Namespace()
         before = [(node, node._repr_fn) for node in self.nodes]

@@ -108,6 +108,9 @@ class GraphModule(Module):
         root: the module that the Graph's paths start from, or a dict from paths to modules and tensors.
         graph: the Graph. Only what it names is taken from ``root``.
         class_name: the name of the class.
+
+    Raises:
+        RuntimeError: ``root`` is neither a module nor a dict.
     """
 
     _deepcopy_hooks: list[Callable]
@@ -379,6 +382,9 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
     Args:
         body: the attributes of the module, and its code as ``_code``.
         import_block: the imports that the code needs.
+
+    Returns:
+        The module.
     """
     code = body.get("_code") or body["code"]
     forward = _forward_from_src(import_block + code, {})

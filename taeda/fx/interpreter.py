@@ -99,6 +99,14 @@ class Interpreter:
     def placeholder(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The next argument.
 
+        Args:
+            target: the argument's name.
+            args: its default, if there is one.
+            kwargs: empty.
+
+        Returns:
+            The argument.
+
         Raises:
             RuntimeError: there are too few.
         """
@@ -137,6 +145,12 @@ class Interpreter:
     def fetch_attr(self, target: str) -> Any:
         """The object at a path of the module.
 
+        Args:
+            target: the path, with dots.
+
+        Returns:
+            The object.
+
         Raises:
             RuntimeError: there is nothing.
         """
@@ -154,6 +168,13 @@ class Interpreter:
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
         """``args`` with values for Nodes.
+
+        Args:
+            args: Nodes in tuples, lists and dicts.
+            n: the Node whose arguments they are, for messages.
+
+        Returns:
+            The same structure.
 
         Raises:
             RuntimeError: a Node has no value yet.

@@ -65,6 +65,13 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
 def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
     """``a`` with ``fn`` applied to every Node in it.
 
+    Args:
+        a: Nodes in tuples, lists, dicts and slices.
+        fn: gives what takes a Node's place.
+
+    Returns:
+        The same structure.
+
     Raises:
         AssertionError: ``fn`` cannot be called.
     """
@@ -260,6 +267,10 @@ class Node:
     def insert_arg(self, idx: int, arg: Any) -> None:
         """Put ``arg`` in front of the positional argument ``idx``.
 
+        Args:
+            idx: the place.
+            arg: the argument.
+
         Raises:
             AssertionError: ``idx`` is not between 0 and the number of arguments.
         """
@@ -300,6 +311,8 @@ class Node:
             propagate_meta: give ``replace_with`` this Node's ``meta``, which it must not have of its own.
         Returns:
             The users as they were before.
+        Raises:
+            AssertionError: ``propagate_meta``, and the other Node has ``meta`` already.
         """
         if propagate_meta:
             if replace_with.meta:
@@ -331,6 +344,12 @@ class Node:
 
         Args:
             impure_random: count calls that draw random numbers.
+
+        Returns:
+            True where it does.
+
+        Raises:
+            AssertionError: the module that it calls is not known.
         """
         if self.op in ("placeholder", "output"):
             return True

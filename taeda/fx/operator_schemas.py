@@ -89,6 +89,10 @@ def draws(target: Any) -> bool | str:
 def check_for_mutable_operation(target: Callable, args: tuple, kwargs: dict[str, Any]) -> None:
     """Refuse a function that changes its arguments.
 
+    Args:
+        target: the function.
+        args: its positional arguments.
+        kwargs: its arguments by name.
     Raises:
         RuntimeError: it does.
     """
@@ -146,6 +150,11 @@ def normalize_function(
     """The arguments of a call of ``target`` by name, defaults filled in.
 
     Args:
+        target: the function.
+        args: its positional arguments.
+        kwargs: its arguments by name.
+        arg_types: accepted.
+        kwarg_types: accepted.
         normalize_to_only_use_kwargs: all by name; else those that are positional in the signature stay so.
     Returns:
         None if the signature is not known or the arguments do not fit it.

@@ -108,7 +108,16 @@ class TracerBase:
         """Put a Node into the graph, from arguments with Proxies in them; gives its Proxy.
 
         Args:
+            kind: the kind of the Node.
+            target: what it calls or names.
+            args: its positional arguments.
+            kwargs: its arguments by name.
+            name: a suggestion for its name.
+            type_expr: the type of its value, for annotations.
             proxy_factory_fn: makes the Proxy; :meth:`proxy` by default.
+
+        Returns:
+            The Proxy.
         """
         args, kwargs = self.create_arg(args), self.create_arg(kwargs)
         if not isinstance(args, tuple) or not isinstance(kwargs, dict):
@@ -123,6 +132,12 @@ class TracerBase:
 
     def create_arg(self, a: Any) -> Any:
         """``a`` as an argument of a Node: Proxies become Nodes, containers are walked.
+
+        Args:
+            a: the object.
+
+        Returns:
+            What the Node keeps.
 
         Raises:
             NotImplementedError: an argument of such a type cannot be in a Graph.
@@ -160,6 +175,12 @@ class TracerBase:
     def to_bool(self, obj: Proxy) -> bool:
         """Called by ``if proxy:``. A subclass may answer.
 
+        Args:
+            obj: the Proxy.
+
+        Returns:
+            What ``if`` sees.
+
         Raises:
             TraceError: always, unless a subclass answers.
         """
@@ -167,6 +188,12 @@ class TracerBase:
 
     def iter(self, obj: Proxy) -> Iterator:
         """Called by ``for x in proxy``. A subclass may answer.
+
+        Args:
+            obj: the Proxy.
+
+        Returns:
+            What ``for`` goes through.
 
         Raises:
             TraceError: always, unless a subclass answers.

@@ -63,10 +63,15 @@ def replace_pattern_with_filters(
     """:func:`replace_pattern` of the occurrences that all ``match_filters`` take.
 
     Args:
+        gm: changed in place.
+        pattern: what to look for.
+        replacement: what takes its place.
         match_filters: called with the match, the Graph and the pattern's Graph.
         ignore_literals: numbers and the like need not be those of the pattern.
         replacement_callback: makes the replacement's Graph, of the same arguments.
         node_name_match: Nodes with this in their name match any.
+    Returns:
+        The matches.
     """
     return _replace_pattern(
         gm, pattern, replacement, match_filters, ignore_literals, replacement_callback, node_name_match

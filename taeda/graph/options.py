@@ -71,7 +71,8 @@ class Patch(contextlib.ContextDecorator):
 
     Args:
         settings: the dict of all settings.
-        arg, value: the name of a setting and its value; or a dict of several.
+        arg: the name of a setting, or a dict of several.
+        value: the value of that setting.
         changes: further settings.
     """
 

@@ -109,6 +109,7 @@ def load(
         pickle.UnpicklingError: the file asks for something that is not on the list, or is damaged.
         RuntimeError: it is no intact archive, or of an unknown kind; ``weights_only`` with a ``pickle_module``.
         EOFError: it is empty.
+        ValueError: ``mmap`` without a path.
     Examples:
         >>> import io
         >>> file = io.BytesIO()
@@ -191,6 +192,7 @@ def save(
     Raises:
         pickle.PicklingError: ``obj`` has something in it that is no data; the message says where.
         RuntimeError: the folder of the path does not exist.
+        AttributeError: ``f`` is neither a path nor a file.
     Examples:
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.pt"

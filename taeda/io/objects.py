@@ -330,6 +330,13 @@ def known(module: str, name: str) -> Known:
 def find(module: str, name: str) -> Any:
     """The object for a name in a file.
 
+    Args:
+        module: the first part.
+        name: the last part.
+
+    Returns:
+        A class or a function.
+
     Raises:
         UnpicklingError: it is not on the allow-list.
     """
@@ -349,6 +356,13 @@ def find(module: str, name: str) -> Any:
 # ---- where tensors go ------------------------------------------------------------------------------------------------
 def place(location: Any, target: Any) -> str | None:
     """The device that a storage saved at ``location`` is wanted on, None for the CPU.
+
+    Args:
+        location: as the file says.
+        target: where ``map_location`` wants it.
+
+    Returns:
+        A device's name, or None.
 
     Raises:
         RuntimeError: that device is not here.
@@ -376,6 +390,14 @@ def _device_name(device: Any) -> str | None:
 
 def read_data(data: Any, start: int, persistent: Callable) -> tuple[Any, int]:
     """The plain data that is pickled from byte ``start``, and where its pickle ends.
+
+    Args:
+        data: the bytes.
+        start: where to begin.
+        persistent: gives the storage for what the file calls it.
+
+    Returns:
+        The object, and a place in ``data``.
 
     Raises:
         UnpicklingError: it is not on the allow-list, or damaged.

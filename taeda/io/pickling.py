@@ -68,6 +68,9 @@ class Reader:
     def load(self) -> Any:
         """The object.
 
+        Returns:
+            The object.
+
         Raises:
             UnpicklingError: it is damaged, or asks for something that is not on the allow-list.
         """

@@ -88,6 +88,9 @@ def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> 
     Args:
         tensors: by name; they may not share memory.
         metadata: strings by name, kept in the header.
+
+    Returns:
+        Bytes.
     """
     header, data = _header(tensors, metadata)
     return b"".join([header, *map(_bytes, data)])
@@ -154,6 +157,13 @@ def _read_header(data: Any) -> tuple[dict[str, Any], int]:
 
 def parse(data: Any, share: bool) -> dict[str, Tensor]:
     """The tensors in ``data``; over its memory, if ``share``.
+
+    Args:
+        data: bytes, or what has their memory.
+        share: make no copies.
+
+    Returns:
+        Tensors by name.
 
     Raises:
         RuntimeError: the header or an offset does not follow the format.

@@ -32,6 +32,8 @@ def unpickle(module: Any = None, **arguments: Any) -> Callable[[Any, int, Callab
     Args:
         module: ``pickle``, or a module with an ``Unpickler`` like its own.
         arguments: what its ``Unpickler`` is given, such as ``encoding``.
+    Returns:
+        The function.
     """
     arguments.setdefault("encoding", "utf-8")
 

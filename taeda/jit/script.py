@@ -346,10 +346,12 @@ def script(
     then.
 
     Args:
-        obj: a function gives a :class:`ScriptFunction`, a module a :class:`RecursiveScriptModule`; a class can be
-        used in
-            scripts from then on, and comes back as it is.
-        optimize, _frames_up, _rcb, example_inputs: accepted.
+        obj: a function gives a :class:`ScriptFunction`, a module a :class:`RecursiveScriptModule`; a class can be used
+            in scripts from then on, and comes back as it is.
+        optimize: accepted.
+        _frames_up: accepted.
+        _rcb: accepted.
+        example_inputs: accepted.
     Raises:
         taeda.jit.frontend.NotSupportedError: the source has something that scripts do not; the message shows its line.
         RuntimeError: types do not fit.

@@ -111,7 +111,8 @@ def pipeline(
     Args:
         schedule: of the kernel.
         stages: see :class:`Stage`.
-        first, end: the rows.
+        first: the first row.
+        end: the one after the last.
         shared: by operand number: its address, if it is the same for all rows, or a function from the row to it.
         unroll: vectors that are processed at once where nothing comes from memory. Else it is one, which mixes
             prefetches, loads and stores most evenly: group norm of 32x256x56x56 takes 7.0 ms by four, 6.5 by two and

@@ -26,6 +26,9 @@ _strategy = "file_descriptor"
 def set_sharing_strategy(new_strategy: str) -> None:
     """Accepted: both of PyTorch's strategies mean memory without a name here, which needs no cleaning up.
 
+    Args:
+        new_strategy: its name.
+
     Raises:
         AssertionError: it is not one of :func:`get_all_sharing_strategies`.
     """

@@ -51,6 +51,12 @@ def reduce_storage(storage: Storage) -> tuple:
 def reduce_tensor(tensor: Tensor) -> tuple:
     """For pickle: the tensor as a view of its storage in shared memory.
 
+    Args:
+        tensor: any tensor on the CPU.
+
+    Returns:
+        A function and its arguments, which make the tensor.
+
     Raises:
         RuntimeError: it is the result of recorded operations.
     """

@@ -21,6 +21,10 @@ _MOST = 60_000  # bytes of a traceback: what a pipe mostly holds without a reade
 class ProcessException(Exception):
     """A process failed.
 
+    Args:
+        msg: what happened.
+        error_index: see the attribute.
+        error_pid: see the attribute.
     Attributes:
         error_index: which of the processes.
         error_pid: its process id.

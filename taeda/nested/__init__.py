@@ -63,9 +63,13 @@ def nested_tensor(
 
     Args:
         tensor_list: of the same number of dimensions each.
-        dtype, device, pin_memory: as everywhere.
+        dtype: of the parts; by default that of the first.
         layout: ``taeda.strided`` (default) or ``taeda.jagged``, whose parts differ in one dimension only.
+        device: where they are.
         requires_grad: whether operations on it are recorded.
+        pin_memory: whether that is page-locked.
+    Returns:
+        The nested tensor.
     Raises:
         RuntimeError: the numbers of dimensions differ, or sizes do that may not.
     """
@@ -94,7 +98,13 @@ def nested_tensor_from_jagged(
         offsets: ``(parts + 1,)``, from 0 to the total; or
         lengths: of the parts, one behind the other; with ``offsets``, how much of each piece counts.
         jagged_dim: of the result, in which the parts differ; 1 by default.
-        min_seqlen, max_seqlen: accepted; lengths are known.
+        min_seqlen: accepted; lengths are known.
+        max_seqlen: accepted; lengths are known.
+    Returns:
+        The nested tensor.
+    Raises:
+        RuntimeError: neither ``offsets`` nor ``lengths`` is given, or there is no dimension ``jagged_dim``.
+        TypeError: one of them is no tensor.
     """
     if offsets is None and lengths is None:
         raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")

@@ -178,6 +178,12 @@ class NestedTensor(OfParts):
     def stride(self, dim: int | None = None) -> Any:
         """Strides are those of the parts.
 
+        Args:
+            dim: no difference.
+
+        Returns:
+            Nothing.
+
         Raises:
             RuntimeError: always.
         """
@@ -256,6 +262,10 @@ class NestedTensor(OfParts):
 
     def backward(self, *args: Any, **kwargs: Any) -> None:
         """A nested tensor is no number.
+
+        Args:
+            *args: as for a tensor.
+            **kwargs: as for a tensor.
 
         Raises:
             RuntimeError: always.

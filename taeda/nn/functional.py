@@ -73,6 +73,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any shape; integers or floating-point.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -94,6 +95,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any shape; integers or floating-point.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -113,6 +115,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         input: any shape; integers or floating-point.
         min_val: lower bound.
         max_val: upper bound.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -146,6 +149,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     Args:
         input: any shape; floating-point.
         negative_slope: the slope below 0.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -169,6 +173,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Args:
         input: any shape; floating-point.
         alpha: minus the limit for small ``x``.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -186,6 +191,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Args:
         input: any shape; floating-point.
         alpha: minus the limit for small ``x``, not 0.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -206,6 +212,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any shape; floating-point.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -242,6 +249,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         input: any shape; integers or floating-point.
         threshold: the bound.
         value: what replaces elements that are not above it.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -269,6 +277,7 @@ def rrelu(
         lower: least slope.
         upper: largest slope.
         training: draw ``a`` for each element; else it is the mean of the bounds.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -316,6 +325,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     Args:
         input: any shape; floating-point.
         dim: the dimension whose elements add up to 1. Without it 0 or 1 is chosen, with a warning.
+        _stacklevel: accepted.
         dtype: converted to before the computation, and that of the result. Default: that of ``input``.
 
     Returns:
@@ -335,6 +345,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     Args:
         input: any shape; floating-point.
         dim: the dimension whose elements add up to 1. Without it 0 or 1 is chosen, with a warning.
+        _stacklevel: accepted.
         dtype: converted to before the computation, and that of the result. Default: that of ``input``.
 
     Returns:
@@ -353,6 +364,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     Args:
         input: any shape; floating-point.
         dim: the dimension whose probabilities add up to 1. Without it 0 or 1 is chosen, with a warning.
+        _stacklevel: accepted.
         dtype: converted to before the computation, and that of the result. Default: that of ``input``.
 
     Returns:
@@ -410,6 +422,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         input: any shape; floating-point.
         p: the probability, in ``[0, 1]``.
         training: without it nothing changes.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -437,6 +450,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
         input: any shape; floating-point.
         p: the probability, in ``[0, 1]``.
         training: without it nothing changes.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -461,6 +475,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
         input: ``(N, C, *)``; floating-point.
         p: the probability, in ``[0, 1]``.
         training: without it nothing changes.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -490,6 +505,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         input: ``(N, C, L)`` or ``(C, L)``; floating-point.
         p: the probability, in ``[0, 1]``.
         training: without it nothing changes.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -521,6 +537,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         input: ``(N, C, H, W)``; three dimensions are read as ``(N, C, L)``, with a warning. Floating-point.
         p: the probability, in ``[0, 1]``.
         training: without it nothing changes.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -557,6 +574,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
         p: the probability, in ``[0, 1]``.
         training: without it nothing changes.
+        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -609,6 +627,8 @@ def embedding(
     Raises:
         IndexError: a number is out of range.
         AssertionError: ``padding_idx`` is out of range.
+        TypeError: ``padding_idx`` is no int.
+        RuntimeError: ``weight`` is no matrix.
 
     Examples:
         >>> table = taeda.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
@@ -691,6 +711,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
         p: of the norm.
         dim: the dimension or dimensions of the vectors.
         eps: least norm that is divided by.
+        out: where the result goes.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -784,6 +805,9 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
     Returns:
         The sizes to which they broadcast, without the last.
+
+    Raises:
+        TypeError: ``p`` is no number.
 
     Examples:
         >>> F.pairwise_distance(taeda.tensor([[0.0, 0.0]]), taeda.tensor([[3.0, 4.0]]), eps=0.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import taeda
 
@@ -59,7 +60,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with draws from the uniform distribution on ``[a, b)``.
 
     Args:
@@ -80,7 +81,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> 
         return tensor.uniform_(a, b, generator=generator)
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with draws from the normal distribution with that mean and standard deviation.
 
     Args:
@@ -102,7 +103,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None)
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
     """Fill with draws from the normal distribution, where those outside ``[a, b]`` are drawn again.
 
@@ -296,7 +297,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with draws from the uniform distribution on ``+- gain * sqrt(6 / (fan_in + fan_out))``.
 
     It keeps the variance of activations and gradients from layer to layer. Source: Glorot & Bengio 2010, "Understanding
@@ -323,7 +324,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with draws from the normal distribution with standard deviation ``gain * sqrt(2 / (fan_in + fan_out))``.
 
     Source: Glorot & Bengio 2010, "Understanding the difficulty of training deep feedforward neural networks".
@@ -356,7 +357,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
     """Fill with draws from the uniform distribution on ``+- gain * sqrt(3 / fan)``, for layers before ReLUs.
 
@@ -386,7 +387,7 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
     """Fill with draws from the normal distribution with standard deviation ``gain / sqrt(fan)``, for layers before
     ReLUs.
@@ -416,7 +417,7 @@ def kaiming_normal_(
     return tensor if std is None else normal_(tensor, 0, std, generator)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Fill with an orthogonal matrix, or orthogonal rows or columns, drawn uniformly among them (Mezzadri 2006).
 
     It keeps the length of vectors that it multiplies. Source: Saxe et al. 2013, "Exact solutions to the nonlinear
@@ -451,7 +452,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
         return tensor.copy_((q.t() if rows < cols else q).reshape(tensor.shape)).mul_(gain)
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Fill with draws from the normal distribution, with a part of each column zero (Martens 2010).
 
     Args:

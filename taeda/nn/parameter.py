@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taeda.overrides import _disabled_torch_function_impl
 
@@ -43,6 +43,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     """
 
     __torch_function__ = _disabled_torch_function_impl
+
+    if TYPE_CHECKING:  # what documentation tools and editors read
+
+        def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None: ...
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True):
         if data is None:
@@ -98,6 +102,10 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         >>> list(module.state_dict()), list(module.parameters())
         (['mean'], [])
     """
+
+    if TYPE_CHECKING:  # what documentation tools and editors read
+
+        def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None: ...
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True):
         if data is None:
@@ -180,7 +188,11 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device=None, dtype=None):
+    if TYPE_CHECKING:  # what documentation tools and editors read
+
+        def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None: ...
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None):
         return Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
 
     def __deepcopy__(self, memo):
@@ -213,7 +225,13 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     cls_to_become = Buffer  # not Tensor: an instance cannot change its class to an extension type
 
-    def __new__(cls, requires_grad: bool = False, device=None, dtype=None, persistent: bool = True):
+    if TYPE_CHECKING:  # what documentation tools and editors read
+
+        def __init__(
+            self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+        ) -> None: ...
+
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True):
         result = Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
         result.persistent = persistent
         return result

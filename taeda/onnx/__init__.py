@@ -44,10 +44,12 @@ def export(
 
     Args:
         model: a Module, a function, or an ExportedProgram.
-        args, kwargs: example arguments: tensors, numbers, and trees of them. Numbers are fixed.
+        args: example arguments: tensors, numbers, and trees of them. Numbers are fixed.
         f: a path, or a file that is open for bytes. Nothing is written where it is None.
+        kwargs: example arguments by name.
         verbose: print what is done.
-        input_names, output_names: names for the tensors among arguments and results, in their order.
+        input_names: names for the tensors among the arguments, in their order.
+        output_names: names for the tensors among the results.
         opset_version: the version of ONNX's ops, 17 to 23; 20 by default.
         dynamo: give an ONNXProgram; with False None, and the model is exported in the mode that ``training`` says.
         external_data: write the weights to ``f.data``, where ``f`` is a path and ``dynamo`` holds. Without it they are
@@ -60,21 +62,24 @@ def export(
         verify: run onnxruntime on the example, and compare.
         profile: refused.
         dump_exported_program: save the program that the model becomes in ``artifacts_dir``.
+        artifacts_dir: where reports and programs go.
         export_params: with False, the weights are inputs, and not written.
         keep_initializers_as_inputs: the weights are inputs as well.
         dynamic_axes: names of sizes that may change, by names of inputs.
         training: the mode of the model while it is exported, where ``dynamo`` is False.
         operator_export_type: must be ``ONNX``.
+        do_constant_folding: accepted.
         custom_opsets: versions of domains that custom translations use.
         export_modules_as_functions: a set of classes of modules, or True for all: each call of such a module is one
             node, which calls a function of the model. Modules inside of ``cond`` and its like stay inlined.
-        do_constant_folding, autograd_inlining: accepted.
+        autograd_inlining: accepted.
     Returns:
         An :class:`ONNXProgram`; None where ``dynamo`` is False.
     Raises:
         ImportError: the package onnx is not installed.
         UnsupportedOperatorError: ONNX has no form of an op; the message has the user's line and what to use instead.
         OnnxExporterError: the model could not be written.
+        NotImplementedError: ``profile``, or an ``operator_export_type`` other than ``ONNX``.
     """
     options = locals().copy()
     del options["model"], options["args"], options["f"]
@@ -109,6 +114,8 @@ def load(file: Any) -> Model:
 
     Args:
         file: a path, the bytes of a file, an open file, or an ``onnx.ModelProto``. Data in other files needs the path.
+    Returns:
+        The module.
     Raises:
         ImportError: the package ``onnx`` is not installed.
         ValueError: the model is broken: cut off, cyclic, of wrong types.

@@ -190,6 +190,16 @@ def written(
 ) -> ONNXProgram:  # fmt: skip
     """The program as ONNX. ``source`` is the model that it was made from.
 
+    Args:
+        program: what to write.
+        opset: the version of ONNX's ops.
+        custom: the caller's translations, by functions of taeda.
+        options: of :func:`taeda.onnx.export`.
+        source: the model that it was made from.
+
+    Returns:
+        The model as ONNX.
+
     Raises:
         UnsupportedOperatorError: ONNX has no form of an op.
     """
@@ -258,6 +268,9 @@ def _tensor(onnx: Any, array: Any, name: str, g: Any) -> Any:
 def check(made: ONNXProgram) -> None:
     """Check the model by the package onnx, with the types and sizes of all values. Only the sizes of weights matter.
 
+    Args:
+        made: the model.
+
     Raises:
         OnnxExporterError: it is not valid; that is a fault of a translation.
     """
@@ -273,8 +286,13 @@ def check(made: ONNXProgram) -> None:
 def verify(made: ONNXProgram, program: ExportedProgram) -> None:
     """Compare with the program's results for its example arguments.
 
+    Args:
+        made: the model.
+        program: what it was made from.
+
     Raises:
         OnnxExporterError: a result differs by more than 1e-4 of the largest number in it.
+        ValueError: the program has no example arguments.
     """
     if program.example_inputs is None:
         raise ValueError("onnx.export: verify=True needs example arguments")
@@ -299,6 +317,9 @@ def _report(made: ONNXProgram, program: ExportedProgram, folder: Any) -> None:
 
 def import_onnx() -> Any:
     """The package onnx.
+
+    Returns:
+        The module.
 
     Raises:
         ImportError: it is not installed.

@@ -26,6 +26,12 @@ PLAIN = frozenset("float16 float32 float64 int8 int16 int32 int64 uint8 uint16 u
 def wanted_kinds(given: bool | Collection[type]) -> Collection[str] | None:
     """The names of the classes that become functions; None for all of them.
 
+    Args:
+        given: classes, or True for all of them.
+
+    Returns:
+        Names, or None.
+
     Raises:
         RuntimeError: the set has something else than classes.
     """
@@ -93,6 +99,7 @@ class Functions:
     Args:
         calls: for the names of nodes the calls of modules that they are in, outermost first.
         constants: arrays that are no weights, by name.
+        weights: names of the weights.
         kinds: the classes that become functions, None for all.
         attributes: gives the attributes of a call for the path of its module.
         name: makes names of nodes.

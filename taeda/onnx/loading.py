@@ -29,6 +29,9 @@ class Model(nn.Module):
     Floating-point initializers are parameters; others, and the statistics of BatchNormalization, are buffers. They have
     their names in the file, where dots make a path of modules, as in a state dict.
 
+    Args:
+        proto: an ``onnx.ModelProto``.
+
     Attributes:
         input_names: the graph's inputs, in the order of the arguments.
         output_names: the graph's outputs.
@@ -87,6 +90,9 @@ class Model(nn.Module):
         Args:
             args: values of the graph's inputs in their order: tensors, NumPy arrays, lists for sequences.
             kwargs: values by the names of inputs. Names of initializers that the file lists as inputs replace them.
+
+        Returns:
+            A tensor, or a tuple of them.
         """
         values = self._arguments(args, kwargs)
         weights = {name: getattr(owner, last) for name, (owner, last) in self._places.items()}

@@ -24,10 +24,21 @@ def attention(
     """ONNX's ``Attention``: the result, keys and values joined to the past ones, and the matrix of one of four steps.
 
     Args:
-        Q, K, V: ``(batch, heads, steps, size)``, or ``(batch, steps, heads * size)`` with the numbers of heads.
+        Q: ``(batch, heads, steps, size)``, or ``(batch, steps, heads * size)`` with the numbers of heads.
+        K: the same, of the keys.
+        V: the same, of the values.
         attn_mask: true where a key is seen, or what is added to the products.
-        past_key, past_value: keys and values of earlier steps.
-        is_causal, kv_num_heads, q_num_heads, qk_matmul_output_mode, scale, softcap, softmax_precision: as in ONNX.
+        past_key: keys of earlier steps.
+        past_value: values of earlier steps.
+        is_causal: a query sees keys up to its own place.
+        kv_num_heads: heads of inputs of three dimensions.
+        q_num_heads: heads of inputs of three dimensions.
+        qk_matmul_output_mode: which matrix to give, 0 to 3, as in ONNX.
+        scale: factor of the products; ``1 / sqrt(size)`` if None.
+        softcap: limit of the scores, ``softcap * tanh(score / softcap)``; 0: none.
+        softmax_precision: the type of the softmax, as a number of ONNX.
+    Returns:
+        The result, the keys, the values and the matrix.
     """
     made = _attention(
         Q, K, V, attn_mask, past_key, past_value, outputs=4, is_causal=int(is_causal),
@@ -46,11 +57,14 @@ def rotary_embedding(
 
     Args:
         X: ``(batch, heads, steps, size)``, or ``(batch, steps, heads * size)`` with ``num_heads``.
-        cos_cache, sin_cache: ``(positions, size / 2)`` with ``position_ids``, else ``(batch, steps, size / 2)``.
+        cos_cache: cosines, ``(positions, size / 2)`` with ``position_ids``, else ``(batch, steps, size / 2)``.
+        sin_cache: sines, of the same sizes.
         position_ids: ``(batch, steps)``.
         interleaved: pairs are neighbours; by default their halves are.
         num_heads: of an input of three dimensions.
         rotary_embedding_dim: how many of the numbers of a head are turned; all by default.
+    Returns:
+        The sizes of ``X``.
     Raises:
         ValueError: an input of three dimensions without ``num_heads``.
     """
@@ -91,8 +105,12 @@ def symbolic_multi_out(
         domain_op: ``"domain::Name"``.
         inputs: tensors, and None for those that are left out.
         attrs: attributes: numbers, texts and lists of them.
-        dtypes, shapes: those of the results.
-        version, metadata_props: accepted.
+        dtypes: those of the results.
+        shapes: those of the results.
+        version: accepted.
+        metadata_props: accepted.
+    Returns:
+        The results.
     """
     kinds = tuple(DTYPES[d] if isinstance(d, int) else d for d in dtypes)
     return _node(list(inputs), domain_op, tuple((attrs or {}).items()), kinds, tuple(map(tuple, shapes)))

@@ -108,6 +108,7 @@ def fold_normalization(
     """Put the factors of batch normalisation into the layer before it, and rename its result. The nodes are changed.
 
     Args:
+        nodes: those of the graph, in order.
         outputs: names of the graph's outputs.
         weights: tensors by name; those of the layers are replaced, and a bias is added where there is none.
         value_of: gives constants by name, weights or others; None for what is computed.

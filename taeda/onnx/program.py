@@ -33,6 +33,12 @@ class ONNXProgram:
 
     Calling it runs onnxruntime: ``program(*args, **kwargs)``, with the arguments of the model, gives its tensors.
 
+    Args:
+        skeleton: the model without its weights.
+        weights: tensors by name.
+        exported_program: see the attribute.
+        complex_outputs: which results are pairs of real numbers in the model.
+
     Attributes:
         exported_program: the program that it was made from, decomposed.
     """
@@ -225,6 +231,9 @@ class ONNXProgram:
 
     def initialize_inference_session(self, initializer: Callable[[str | bytes], Any] | None = None) -> None:
         """Make the session that calls use. ``initializer`` makes it from a path or the bytes of the model.
+
+        Args:
+            initializer: makes the session; that of onnxruntime by default.
 
         Raises:
             ImportError: onnxruntime is not installed.

@@ -36,6 +36,9 @@ class _Graph:
 def translations() -> dict[Any, Callable]:
     """The functions that were registered as translations, by the functions of taeda that they are for.
 
+    Returns:
+        A dict.
+
     Raises:
         ValueError: there is no op of a name.
     """

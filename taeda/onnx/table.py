@@ -37,8 +37,13 @@ def op(names: str, since: int = 1, *, domain: str = "", outputs: bool = False, m
     Inputs come by position, None where one is left out, and attributes by name. A tuple is several outputs.
 
     Args:
+        names: names of ops, with spaces between.
+        since: the first opset.
+        domain: ``""`` for that of ONNX itself.
         outputs: also give it ``outputs``, the number of outputs that the node names.
         moves: it only moves elements of its first input: arrays of strings and of narrow integers may come too.
+    Returns:
+        The decorator.
     """
 
     def register(function: Callable) -> Callable:

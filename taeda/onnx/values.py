@@ -50,6 +50,12 @@ def narrow_dtype(name: str) -> np.dtype:
 def dtype_of(code: int) -> taeda.dtype:
     """The dtype of an element type.
 
+    Args:
+        code: ONNX's number of the type.
+
+    Returns:
+        The dtype.
+
     Raises:
         NotImplementedError: taeda has no such dtype.
     """

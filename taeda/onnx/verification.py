@@ -39,8 +39,11 @@ def verify_onnx_program(
 
     Args:
         onnx_program: the model.
-        args, kwargs: arguments; those of the example by default.
+        args: arguments; those of the example by default.
+        kwargs: arguments by name.
         compare_intermediates: refused where it is True.
+    Returns:
+        An entry for each output.
     Raises:
         ValueError: no arguments were given, and there is no example.
         NotImplementedError: ``compare_intermediates`` is True. ``onnx_program.compute_values`` gives values inside.

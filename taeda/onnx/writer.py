@@ -118,7 +118,10 @@ class Writer:
             outputs: how many results it has.
             dtype: that of the results, by default that of the first value.
             shape: the sizes of the result, where they are of use later.
+            domain: ``""`` for that of ONNX itself.
             attributes: those that are None are left out.
+        Returns:
+            A value, or a tuple of them.
         """
         from onnx import helper
 

@@ -186,19 +186,19 @@ def pointwise(
             others are attributes: numbers reach the body as Values, other things as they are.
         promote_from: which operands take part in promotion (default: all).
         dtypes: kinds of computing dtype that are allowed, of ``bool int float complex`` (default: all).
-        method, inplace: whether to make a Tensor method and an in-place form. By default only the library's ops
-            become methods.
+        method: whether to make a Tensor method; by default for the library's ops only.
+        inplace: whether to make an in-place form.
         name: the op's name where it is not the function's. Ops of programs have a namespace, ``"mylib::softabs"``;
             without one it is the name of the package or file (see ``ops/registry.py``).
         check: called with the arguments before computing, to raise on bad values (it must be cheap); where the op has
             attributes, only when one of them is not its default.
-        require: called with the operands' dtype names before a kernel is built for them, to refuse dtypes.
         tensors: names of operands that may not be numbers, as PyTorch has it.
-        native: float16 and bfloat16 reach the body as they are, not as float32.
-        exact: attributes may not be of a higher kind than the computing dtype, as a fraction for whole numbers is.
-        one_dtype: ``check`` is called only where the operands are of several dtypes, which it refuses.
-        row_major: the result is contiguous, however the operands lie in memory.
-        traits: more that is said of the op (``ops/traits.py`` lists the names).
+        traits: more that is said of the op (``ops/traits.py`` lists the names). With ``require``, a function is called
+            with the operands' dtype names before a kernel is built for them, to refuse dtypes. With ``native``,
+            float16 and bfloat16 reach the body as they are, not as float32. With ``exact``, attributes may not be of a
+            higher kind than the computing dtype, as a fraction for whole numbers is. With ``one_dtype``, ``check`` is
+            called only where the operands are of several dtypes, which it refuses. With ``row_major``, the result is
+            contiguous, however the operands lie in memory.
     """
     if promote == "compare":
         promote, out = "type", "bool"
@@ -257,15 +257,15 @@ def primitive(
         out: whether there is an ``out=`` form, and of which dtypes ``out`` may be: True for those that the result can
             be cast to (``"type"``: others are a TypeError), ``"same"`` for the result's own, ``"any"``, or names of
             dtypes.
-        out_apart, out_aligned: names of arguments that ``out`` may not share memory with, or only element for element
-            (the others may lie anywhere: results are made before they are written).
-        dtype_of_out: where the argument ``dtype`` is None, the op computes in the dtype of ``out``.
         inplace: make ``name_``, which copies the result back (for ops that keep shape and dtype).
-        repeats: whether the result, one tensor of its own, is cheap to compute again from what the derivative keeps,
-            with defaults for the rest. So compiled programs need not keep it.
-        sums_over: of a product, the dimension of the first operand that it sums over: 1 or -1.
         decomposition: the same in public ops, a function that asks for arguments by name. It runs in place of the body
             where an op that has no derivative of its own is differentiated, and for a batch that has no rule.
+        traits: more that is said of the op (``ops/traits.py`` lists the names). ``out_apart`` and ``out_aligned`` are
+            names of arguments that ``out`` may not share memory with, or only element for element (the others may lie
+            anywhere: results are made before they are written). With ``dtype_of_out``, where the argument ``dtype`` is
+            None, the op computes in the dtype of ``out``. With ``repeats``, the result, one tensor of its own, is cheap
+            to compute again from what the derivative keeps, with defaults for the rest: compiled programs need not
+            keep it. ``sums_over`` is, of a product, the dimension of the first operand that it sums over: 1 or -1.
     """
 
     def declare(function):
@@ -394,8 +394,8 @@ def composite(
         given: traits, attributes of the function: ``out_apart``, ``out_aligned``, as for :func:`primitive`; ``meta``;
             ``also``, PyTorch's other names of parameters; ``factors`` and ``spreads`` (see ``ops/older.py``);
             ``functional``, of a form that writes: what gives the same without writing; ``writes``, of what may write to
-            arguments by its others: a function that names those, and says whether it does.
-        takes_classes: arguments that are classes (``float``) reach the function, where they mean dtypes elsewhere.
+            arguments by its others: a function that names those, and says whether it does; ``takes_classes``: arguments
+            that are classes (``float``) reach the function, where they mean dtypes elsewhere.
     """
 
     def declare(function):

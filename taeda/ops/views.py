@@ -306,6 +306,7 @@ def broadcast_tensors(*tensors):
     return tuple([x if x.shape == shape else expand(x, shape) for x in tensors])
 
 
+@composite()
 def sum_to_size(input, *args, size=None):
     """Sums over dimensions so that the result has the given sizes: the adjoint of :meth:`Tensor.expand`.
 
@@ -328,9 +329,6 @@ def sum_to_size(input, *args, size=None):
     if lead < 0 or any(n != 1 and n != input.shape[lead + i] for i, n in enumerate(shape)):
         raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(input.shape)}}}.")
     return sum_to(input, shape)
-
-
-sum_to_size = composite()(sum_to_size)
 
 
 def sum_to(g, shape):

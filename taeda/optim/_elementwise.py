@@ -92,18 +92,6 @@ class ElementwiseOptimizer(Optimizer):
     - ``_init_state(group, p, state)``: fill the state of a new parameter;
     - ``_scalars(group, counters)``: the counters after this step, and the scalars.
 
-    Args:
-        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with such a list under ``"params"`` and
-            options of their own. Any shape, floating-point or complex.
-        lr: learning rate, at least 0: a number or a tensor with one element.
-        weight_decay: adds ``weight_decay * p`` to the gradient.
-        eps: added to the denominator, so that it is not zero.
-        foreach: accepted, changes nothing: all parameters are updated together.
-        maximize: climb rather than descend.
-        capturable: accepted, changes nothing.
-        differentiable: record the step in the graph, so that one can differentiate through it.
-        fused: accepted, changes nothing: the step is one kernel.
-
     Raises:
         ValueError: an option is out of its range, or there are no parameters, or one is no leaf.
         TypeError: ``params`` is one tensor, or holds something that is no tensor.
@@ -368,7 +356,8 @@ def step_lists(
     Args:
         cls: whose rule.
         given: the options by the names that groups have, among others; ``options`` are more of them.
-        params, grads: tensors of the same sizes.
+        params: tensors.
+        grads: tensors of the same sizes.
         states: for each of the rule's state tensors a list; None in it: the first step, which makes the tensor.
         counters: for each counter of ``cls`` a list of tensors.
     Raises:

@@ -35,9 +35,15 @@ class Adadelta(ElementwiseOptimizer, rule=_rule, scalars=5):
     Adaptive Learning Rate Method".
 
     Args:
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
         lr: factor of the step.
         rho: decay of the two running means, in ``[0, 1]``.
         eps: added inside both roots.
+        weight_decay: adds ``weight_decay * p`` to the gradient.
+        foreach: accepted, changes nothing: all parameters are updated together.
+        capturable: accepted, changes nothing.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph, so that one can differentiate through it.
 
     Examples:
         >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)

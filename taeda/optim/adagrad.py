@@ -30,8 +30,16 @@ class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
     Source: Duchi, Hazan & Singer 2011, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization".
 
     Args:
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        lr: learning rate, at least 0: a number or a tensor with one element.
         lr_decay: the rate is divided by ``1 + (t - 1) * lr_decay``.
+        weight_decay: adds ``weight_decay * p`` to the gradient.
         initial_accumulator_value: first value of ``s``.
+        eps: added to the denominator, so that it is not zero.
+        foreach: accepted, changes nothing: all parameters are updated together.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph, so that one can differentiate through it.
+        fused: accepted, changes nothing: the step is one kernel.
 
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)

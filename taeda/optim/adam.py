@@ -40,10 +40,18 @@ class Adam(ElementwiseOptimizer, rule=_rule, scalars=8):
     "On the Convergence of Adam and Beyond".
 
     Args:
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        lr: learning rate, at least 0: a number or a tensor with one element.
         betas: ``(beta1, beta2)``, each in ``[0, 1)``.
-        amsgrad: use the largest ``v`` so far in place of ``v``.
+        eps: added to the denominator, so that it is not zero.
         weight_decay: adds ``weight_decay * p`` to the gradient; with ``decoupled_weight_decay`` shrinks the parameter
             instead, ``p *= 1 - lr * weight_decay``.
+        amsgrad: use the largest ``v`` so far in place of ``v``.
+        maximize: climb rather than descend.
+        foreach: accepted, changes nothing: all parameters are updated together.
+        capturable: accepted, changes nothing.
+        differentiable: record the step in the graph, so that one can differentiate through it.
+        fused: accepted, changes nothing: the step is one kernel.
         decoupled_weight_decay: see ``weight_decay``; :class:`AdamW` sets it.
 
     Examples:
@@ -112,7 +120,17 @@ class AdamW(Adam):
     Regularization".
 
     Args:
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        lr: learning rate, at least 0: a number or a tensor with one element.
+        betas: ``(beta1, beta2)``, each in ``[0, 1)``.
+        eps: added to the denominator, so that it is not zero.
         weight_decay: rate of the decay.
+        amsgrad: use the largest ``v`` so far in place of ``v``.
+        maximize: climb rather than descend.
+        foreach: accepted, changes nothing: all parameters are updated together.
+        capturable: accepted, changes nothing.
+        differentiable: record the step in the graph, so that one can differentiate through it.
+        fused: accepted, changes nothing: the step is one kernel.
 
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)

@@ -33,8 +33,15 @@ class Adamax(ElementwiseOptimizer, rule=_rule, scalars=5):
     Source: Kingma & Ba 2014, "Adam: A Method for Stochastic Optimization", section 7.
 
     Args:
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        lr: learning rate, at least 0: a number or a tensor with one element.
         betas: ``(beta1, beta2)``, each in ``[0, 1)``.
         eps: added to the gradient's size.
+        weight_decay: adds ``weight_decay * p`` to the gradient.
+        foreach: accepted, changes nothing: all parameters are updated together.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph, so that one can differentiate through it.
+        capturable: accepted, changes nothing.
 
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)

@@ -35,9 +35,16 @@ class ASGD(ElementwiseOptimizer, rule=_rule, scalars=4):
     Source: Polyak & Juditsky 1992, "Acceleration of Stochastic Approximation by Averaging".
 
     Args:
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        lr: learning rate, at least 0: a number or a tensor with one element.
         lambd: rate at which parameters and learning rate fall.
         alpha: exponent of the learning rate's fall.
         t0: step after which the mean is taken.
+        weight_decay: adds ``weight_decay * p`` to the gradient.
+        foreach: accepted, changes nothing: all parameters are updated together.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph, so that one can differentiate through it.
+        capturable: accepted, changes nothing.
 
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)

@@ -148,9 +148,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     Descent with Warm Restarts".
 
     Args:
+        optimizer: the optimiser whose rates are set.
         T_0: number of epochs of the first fall.
         T_mult: factor of the length, a whole number of at least 1.
         eta_min: the lowest rate.
+        last_epoch: number of the last epoch, to go on after it; -1: begin.
 
     Raises:
         ValueError: ``T_0`` or ``T_mult`` is no such number.

@@ -113,8 +113,10 @@ class StepLR(LRScheduler):
     """The rate falls by a factor every few epochs: ``lr(epoch) = lr(0) * gamma ** (epoch // step_size)``.
 
     Args:
+        optimizer: the optimiser whose rates are set.
         step_size: number of epochs between falls.
         gamma: the factor.
+        last_epoch: number of the last epoch, to go on after it; -1: begin.
 
     Examples:
         >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
@@ -148,8 +150,10 @@ class MultiStepLR(LRScheduler):
     ``epoch``.
 
     Args:
+        optimizer: the optimiser whose rates are set.
         milestones: the epochs, in rising order.
         gamma: the factor.
+        last_epoch: number of the last epoch, to go on after it; -1: begin.
 
     Examples:
         >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
@@ -185,8 +189,10 @@ class ConstantLR(LRScheduler):
     """A factor for the first epochs: ``lr(epoch) = lr(0) * factor`` while ``epoch < total_iters``, then ``lr(0)``.
 
     Args:
+        optimizer: the optimiser whose rates are set.
         factor: between 0 and 1.
         total_iters: number of epochs with the factor.
+        last_epoch: number of the last epoch, to go on after it; -1: begin.
 
     Raises:
         ValueError: ``factor`` is not between 0 and 1.
@@ -229,9 +235,11 @@ class LinearLR(LRScheduler):
     ``lr(epoch) = lr(0) * (start_factor + (end_factor - start_factor) * min(1, epoch / total_iters))``.
 
     Args:
+        optimizer: the optimiser whose rates are set.
         start_factor: factor in epoch 0, above 0 and at most 1.
         end_factor: factor from epoch ``total_iters`` on, between 0 and 1.
         total_iters: number of epochs from one to the other.
+        last_epoch: number of the last epoch, to go on after it; -1: begin.
 
     Raises:
         ValueError: a factor is out of its range.
@@ -282,7 +290,9 @@ class ExponentialLR(LRScheduler):
     """The rate falls by a factor in every epoch: ``lr(epoch) = lr(0) * gamma ** epoch``.
 
     Args:
+        optimizer: the optimiser whose rates are set.
         gamma: the factor.
+        last_epoch: number of the last epoch, to go on after it; -1: begin.
 
     Examples:
         >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
@@ -312,8 +322,10 @@ class PolynomialLR(LRScheduler):
     """The rate falls to zero as a power: ``lr(epoch) = lr(0) * (1 - min(1, epoch / total_iters)) ** power``.
 
     Args:
+        optimizer: the optimiser whose rates are set.
         total_iters: number of epochs until zero.
         power: the exponent; 1 is a straight line.
+        last_epoch: number of the last epoch, to go on after it; -1: begin.
 
     Examples:
         >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)
@@ -351,8 +363,10 @@ class CosineAnnealingLR(LRScheduler):
     again. Source: Loshchilov & Hutter 2016, "SGDR: Stochastic Gradient Descent with Warm Restarts".
 
     Args:
+        optimizer: the optimiser whose rates are set.
         T_max: number of epochs of the fall.
         eta_min: the lowest rate.
+        last_epoch: number of the last epoch, to go on after it; -1: begin.
 
     Examples:
         >>> optimizer = taeda.optim.SGD([taeda.zeros(1, requires_grad=True)], lr=1.0)

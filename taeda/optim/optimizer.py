@@ -56,6 +56,13 @@ def to_scalar(x: Any) -> Any:
 def at_least_zero(name: str, value: Any) -> bool:
     """Whether an option is not negative.
 
+    Args:
+        name: of the option, for messages.
+        value: its value.
+
+    Returns:
+        True where it is not.
+
     Raises:
         TypeError: it is no number.
     """
@@ -101,6 +108,9 @@ def checked(arguments: dict[str, Any], *first: str) -> dict[str, Any]:
     Args:
         arguments: ``locals()`` at the start of a constructor.
         first: names that come first, where PyTorch's groups have another order than its constructor.
+
+    Returns:
+        The options.
 
     Raises:
         ValueError: a rate, a decay or the like is negative, or a beta is not in ``[0, 1)``.
@@ -285,6 +295,9 @@ class Optimizer(ChecksKeywords):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what :meth:`state_dict` gave; tensors are cast to their parameter's dtype.
 
+        Args:
+            state_dict: what it gave.
+
         Raises:
             ValueError: the groups differ in number or size.
         """
@@ -346,6 +359,9 @@ class Optimizer(ChecksKeywords):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a dict of options with its ``"params"``.
+
+        Args:
+            param_group: the dict.
 
         Raises:
             TypeError: it is no dict, or a parameter is no Tensor.

@@ -32,10 +32,17 @@ class RAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
     et al. 2019, "On the Variance of the Adaptive Learning Rate and Beyond".
 
     Args:
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        lr: learning rate, at least 0: a number or a tensor with one element.
         betas: ``(beta1, beta2)``, each in ``[0, 1)``.
+        eps: added to the denominator, so that it is not zero.
         weight_decay: adds ``weight_decay * p`` to the gradient; with ``decoupled_weight_decay`` shrinks the parameter
             instead, ``p *= 1 - lr * weight_decay``.
         decoupled_weight_decay: see ``weight_decay``.
+        foreach: accepted, changes nothing: all parameters are updated together.
+        maximize: climb rather than descend.
+        capturable: accepted, changes nothing.
+        differentiable: record the step in the graph, so that one can differentiate through it.
 
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)

@@ -38,9 +38,17 @@ class RMSprop(ElementwiseOptimizer, rule=_rule, scalars=6):
     Graves 2013, "Generating Sequences With Recurrent Neural Networks".
 
     Args:
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        lr: learning rate, at least 0: a number or a tensor with one element.
         alpha: decay of the running means.
+        eps: added to the denominator, so that it is not zero.
+        weight_decay: adds ``weight_decay * p`` to the gradient.
         momentum: factor of the running sum of steps; 0 for none.
         centered: divide by the root of the variance.
+        capturable: accepted, changes nothing.
+        foreach: accepted, changes nothing: all parameters are updated together.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph, so that one can differentiate through it.
 
     Examples:
         >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)

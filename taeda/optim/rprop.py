@@ -36,9 +36,14 @@ class Rprop(ElementwiseOptimizer, rule=_rule, scalars=4):
     Learning: The RPROP Algorithm".
 
     Args:
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
         lr: first step size.
         etas: factors by which a size shrinks, below 1, and grows, above 1.
         step_sizes: least and largest size.
+        foreach: accepted, changes nothing: all parameters are updated together.
+        maximize: climb rather than descend.
+        differentiable: record the step in the graph, so that one can differentiate through it.
+        capturable: accepted, changes nothing.
 
     Examples:
         >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)

@@ -31,9 +31,16 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
     al. 2013, "On the importance of initialization and momentum in deep learning"; Nesterov 1983.
 
     Args:
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        lr: learning rate, at least 0: a number or a tensor with one element.
         momentum: factor of the running sum; 0 for none.
         dampening: the gradient enters the sum times ``1 - dampening``.
+        weight_decay: adds ``weight_decay * p`` to the gradient.
         nesterov: look ahead along the momentum. Needs ``momentum > 0`` and ``dampening == 0``.
+        maximize: climb rather than descend.
+        foreach: accepted, changes nothing: all parameters are updated together.
+        differentiable: record the step in the graph, so that one can differentiate through it.
+        fused: accepted, changes nothing: the step is one kernel.
 
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)

@@ -33,7 +33,10 @@ class SparseAdam(ElementwiseOptimizer, rule=_rule, scalars=4):
 
     Args:
         params: the tensors to update: dense, real, with sparse gradients.
+        lr: learning rate, at least 0: a number or a tensor with one element.
         betas: ``(beta1, beta2)``, each in ``[0, 1)``.
+        eps: added to the denominator, so that it is not zero.
+        maximize: climb rather than descend.
 
     Raises:
         ValueError: an option is out of its range, or a parameter is sparse or complex.
@@ -87,6 +90,8 @@ class SparseAdam(ElementwiseOptimizer, rule=_rule, scalars=4):
             closure: computes the loss again and returns it.
         Returns:
             The loss, if there is a closure.
+        Raises:
+            RuntimeError: a gradient is dense.
         """
         loss = self._loss(closure)
         for group in self.param_groups:

@@ -240,9 +240,11 @@ class SWALR(LRScheduler):
     stays. Source: Izmailov et al. 2018, "Averaging Weights Leads to Wider Optima and Better Generalization".
 
     Args:
+        optimizer: the optimiser whose rates are set.
         swa_lr: the last rate, or a list with one for each group.
         anneal_epochs: number of epochs of the change.
         anneal_strategy: ``"cos"`` or ``"linear"``.
+        last_epoch: number of the last epoch, to go on after it; -1: begin.
 
     Raises:
         ValueError: the strategy is unknown, ``anneal_epochs`` is negative, or a list has another length than there are

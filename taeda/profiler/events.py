@@ -306,6 +306,9 @@ class EventList(list):
             time_unit: ``"s"``, ``"ms"`` or ``"us"``; default: what suits each time.
             floors: what :func:`measure_floors` gave, or True to measure now: adds bytes per second, FLOP per second,
                 and how many per cent of the time the machine could not have done without.
+
+        Returns:
+            Text of several lines.
         """
         return format_table(
             self, sort_by=sort_by, row_limit=row_limit, source_width=max_src_column_width,
@@ -323,6 +326,9 @@ class EventList(list):
             group_by_input_shapes: one row for each combination of sizes, which must have been recorded.
             group_by_stack_n: one row for each of the innermost ``n`` lines.
             group_by_overload_name: ops have no overloads here: no difference.
+
+        Returns:
+            An event for each name.
         """
         sums: dict[tuple, FunctionEventAvg] = {}
         for event in self:
@@ -352,6 +358,9 @@ class EventList(list):
 
         Args:
             floors: what :func:`measure_floors` gave. Arithmetic counts where ``with_flops`` was set.
+
+        Returns:
+            Seconds.
         """
         return sum(_floor(event, floors) for event in self if event.cpu_parent is None)
 
@@ -372,6 +381,9 @@ class EventList(list):
         Args:
             path: the file.
             metric: of :meth:`supported_export_stacks_metrics`.
+
+        Raises:
+            ValueError: there is no such metric.
         """
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
@@ -413,6 +425,9 @@ class KernelAverages(list):
             row_limit: at most so many rows; -1: all.
             floors: as for :meth:`EventList.table`.
             total: microseconds that are 100 %; default: those of all kernels.
+
+        Returns:
+            Text of several lines.
         """
         from .table import format_kernels
 

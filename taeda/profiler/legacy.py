@@ -33,6 +33,9 @@ class profile(_profile):
         use_kineto: there is one way to record: no difference.
         use_cpu: must be true.
         options: of :class:`taeda.profiler.profile`.
+
+    Raises:
+        AssertionError: ``use_cpu`` is False.
     """
 
     def __init__(

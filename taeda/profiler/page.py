@@ -168,6 +168,8 @@ def timeline_page(events: Any, runs: Iterable[Any], title: str) -> str:
         events: of a profile.
         runs: of kernels.
         title: what stands above.
+    Returns:
+        HTML.
     """
     names: dict[str, int] = {}
     about: list[list[str]] = []

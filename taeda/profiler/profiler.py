@@ -64,6 +64,9 @@ def supported_activities() -> set[ProfilerActivity]:
 def kineto_available() -> bool:
     """Whether PyTorch's tracing library is there: False, and nothing needs it.
 
+    Returns:
+        False.
+
     Examples:
         >>> taeda.profiler.kineto_available()
         False
@@ -202,6 +205,9 @@ class profile:
         custom_trace_id_callback: gives the name of a trace.
         post_processing_timeout_s: no events are parsed in a way that could take long: no difference.
 
+    Raises:
+        NotImplementedError: ``execution_trace_observer`` is given.
+
     Examples:
         >>> model, x = nn.Linear(8, 8), taeda.randn(4, 8)
         >>> with taeda.profiler.profile(record_shapes=True) as prof:
@@ -324,6 +330,9 @@ class profile:
 
     def events(self) -> EventList:
         """Every event of the last stretch that was recorded, in the order in which they began.
+
+        Returns:
+            The events.
 
         Raises:
             AssertionError: nothing was recorded yet, or recording is under way.

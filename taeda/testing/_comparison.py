@@ -71,14 +71,18 @@ def assert_close(
     bools and None are compared; sequences and mappings of those, item by item.
 
     Args:
-        actual, expected: of the same or directly related types.
+        actual: a tensor, a number, None, or a sequence or mapping of those.
+        expected: of the same or a directly related type.
         allow_subclasses: whether a tensor may be compared with one of a subclass of its type.
-        rtol, atol: relative and absolute tolerance, both or neither. By default float16 ``1e-3, 1e-5``; bfloat16
-            ``1.6e-2, 1e-5``; float32 and complex64 ``1.3e-6, 1e-5``; float64 and complex128 ``1e-7, 1e-7``; others
-            ``0, 0``; of two dtypes the larger.
+        rtol: relative tolerance; None, as ``atol``, for that of the dtype: float16 ``1e-3``; bfloat16 ``1.6e-2``;
+            float32 and complex64 ``1.3e-6``; float64 and complex128 ``1e-7``; others 0; of two dtypes the larger.
+        atol: absolute tolerance; by default ``1e-7`` for float64 and complex128, ``1e-5`` for other floating-point
+            dtypes, 0 for the rest.
         equal_nan: whether NaN is close to NaN.
-        check_device, check_dtype, check_layout, check_stride: whether those must agree too; where dtypes may differ,
-            the promoted one is compared.
+        check_device: whether devices must agree.
+        check_dtype: whether dtypes must agree; where they may differ, the promoted one is compared.
+        check_layout: whether layouts must agree.
+        check_stride: whether strides must agree.
         msg: the text of the error, or a function from the text that would be used to another.
     Raises:
         AssertionError: they differ; the text says how much and where.

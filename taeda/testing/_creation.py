@@ -23,8 +23,10 @@ def make_tensor(
         shape: sizes, one by one or as a sequence.
         dtype: of the result.
         device: of the result.
-        low, high: the interval, cut to what the dtype can hold. Default: ``[0, 2)`` for bool, ``[0, 10)`` for unsigned
-            integers, ``[-9, 10)`` for signed ones, ``[-9, 9)`` for floating-point and complex numbers (both parts).
+        low: the lower end, cut to what the dtype can hold. Default: -9 for signed integers, floating-point and complex
+            numbers, 0 for the rest.
+        high: the upper end, likewise. Default: 2 for bool, 10 for integers, 9 for floating-point and complex numbers
+            (both parts).
         requires_grad: whether operations on the result are recorded.
         noncontiguous: give every second element of a tensor twice as long (where there are two elements or more).
         exclude_zero: put the smallest positive number in place of zero: one, or the smallest normal one.

@@ -259,7 +259,8 @@ def record(function: Callable, args: tuple, kwargs: dict, *, timed: bool = True)
 
     Args:
         function: a module, or a function that calls some.
-        args, kwargs: its arguments.
+        args: its arguments by position.
+        kwargs: its arguments by name.
         timed: measure; otherwise it runs once.
     """
     model = function if isinstance(function, nn.Module) else None

@@ -316,6 +316,7 @@ def checkpoint(
 
     Args:
         function: what to run. It must do the same both times.
+        *args: its arguments.
         use_reentrant: False (also the default, with a warning) recomputes saved tensors when they are asked for,
             and works with everything that autograd can do. True runs a backward pass inside the backward pass; it needs
             an argument that requires grad and gives no gradient to tensors inside nested structures.
@@ -323,7 +324,12 @@ def checkpoint(
         determinism_check: ``"default"`` compares shapes and dtypes of what both runs save, ``"none"`` does not.
         debug: say in errors what was saved.
         early_stop: end the second run as soon as everything needed is there.
-        kwargs: for ``function``, except ``preserve_rng_state`` (default True): draw the same random numbers both times.
+        **kwargs: for ``function``, except ``preserve_rng_state`` (default True): draw the same random numbers both
+            times.
+    Returns:
+        What ``function`` gives.
+    Raises:
+        ValueError: ``determinism_check`` is another word, or an option does not go with ``use_reentrant=True``.
     """
     if use_reentrant is None:
         _warn_of_default("checkpoint")
@@ -351,6 +357,14 @@ def checkpoint_sequential(
     """Run ``functions`` (a Sequential or a list) one after the other in ``segments`` parts, all but the last as
     checkpoints.
 
+    Args:
+        functions: a Sequential, or a list of functions of one argument.
+        segments: number of parts.
+        input: the argument of the first.
+        use_reentrant: as for :func:`checkpoint`.
+        **kwargs: as for :func:`checkpoint`.
+    Returns:
+        What the last function gives.
     Raises:
         ValueError: there are fewer functions than segments.
     """

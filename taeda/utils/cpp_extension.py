@@ -57,21 +57,32 @@ def load_inline(
 
     Args:
         name: of the module, and the namespace of the ops.
-        c_sources: a C source, or several.
+        cpp_sources: refused.
+        cuda_sources: refused.
+        sycl_sources: refused.
         functions: which functions to bind, as :func:`taeda.library.bind` binds them by their declarations in the
             sources; a dict gives arguments of ``bind`` for each, such as ``{"f": {"threads": "n"}}``. None: all that
             are not static and give no result.
         extra_cflags: flags after ``-O3 -march=native``.
+        extra_cuda_cflags: accepted.
+        extra_sycl_cflags: accepted.
         extra_ldflags: flags of the linker, such as ``-lm``.
         extra_include_paths: folders of headers.
         build_directory: accepted; the library is in the cache.
         verbose: whether to print the command, where one is run.
-        cpp_sources, cuda_sources, sycl_sources: refused.
+        with_cuda: refused where it is True.
+        with_sycl: refused where it is True.
+        c_sources: a C source, or several.
+        **options: those that PyTorch has, accepted.
+
+    Returns:
+        The module.
 
     Raises:
         NotImplementedError: there are sources in another language than C.
         RuntimeError: there is no C compiler, or it refuses the sources.
         ValueError: a function is not in the sources, or cannot be bound.
+        TypeError: there is no such option.
 
     Example:
         >>> source = '''
@@ -104,7 +115,22 @@ def load(
     """:func:`load_inline` of C files.
 
     Args:
+        name: of the module, and the namespace of the ops.
         sources: paths of files whose names end with ``.c``.
+        extra_cflags: as for :func:`load_inline`.
+        extra_cuda_cflags: accepted.
+        extra_sycl_cflags: accepted.
+        extra_ldflags: as for :func:`load_inline`.
+        extra_include_paths: as for :func:`load_inline`.
+        build_directory: accepted.
+        verbose: whether to print the command.
+        with_cuda: refused where it is True.
+        with_sycl: refused where it is True.
+        functions: as for :func:`load_inline`.
+        **options: those that PyTorch has, accepted.
+
+    Returns:
+        The module.
 
     Raises:
         NotImplementedError: a file is in another language than C.

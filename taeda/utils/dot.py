@@ -18,9 +18,13 @@ def graph(
 
     Args:
         output: a tensor, a node, a tuple of them, or a function, which is called with ``args`` and ``kwargs``.
+        *args: for ``output``, if it is a function.
         params: names of leaves: a mapping from names to tensors, or a module.
         show_saved: also draw the tensors that nodes keep for the backward pass.
         max_nodes: raise a ValueError above this many nodes.
+        **kwargs: for ``output``, if it is a function.
+    Returns:
+        The text.
     """
     if not isinstance(output, (Tensor, Node, tuple, list)):
         if params is None and hasattr(output, "named_parameters"):

@@ -102,6 +102,8 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
     Args:
         targets: an op (``taeda.mm``, ``torch.ops.aten.mm``), or a list of them.
         get_raw: the formula is called with the tensors and ``out_val``, rather than with sizes and ``out_shape``.
+    Returns:
+        The decorator.
     """
 
     def register(formula: Callable) -> Callable:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -252,10 +254,75 @@ def test_another_implementation_takes_the_place_of_the_first():
     op.register_kernel("cpu", lambda x: x + 2)
     assert op(taeda.ones(1)).tolist() == [3]
     op.register_kernel(None)(lambda x: x + 3)
-    assert op(taeda.ones(1)).tolist() == [4]
+    assert op(taeda.ones(1)).tolist() == [3]  # what is for the CPU comes first
     op.register_autograd(lambda ctx, g: g * 7)
     x = taeda.ones(1, requires_grad=True)
     op(x).backward()
     assert x.grad.tolist() == [7]
     op.register_kernel("cpu", lambda x: x + 4)
     assert op(x).tolist() == [5] and op(x).requires_grad
+
+
+def test_a_kernel_can_be_turned_off(caplog):
+    def program(T):
+        op = made(T, "switched", lambda x: x + 1)
+        x, seen = T.zeros(1), []
+
+        def inside(kind, enabled, *what):
+            with op.set_kernel_enabled(kind, enabled):
+                seen.append(op(x).tolist())
+                for f in what:
+                    f()
+                    seen.append(op(x).tolist())
+
+        inside(None, False)
+        op.register_kernel(None, lambda x: x + 2)
+        op.register_kernel("cpu")(lambda x: x + 3)
+        inside("cpu", False)
+        inside("cpu", False, lambda: inside("cpu", True), lambda: op.register_kernel("cpu", lambda x: x + 4))
+        inside("cuda", False)
+        inside("cpu", True)
+        inside(None, False)
+        with pytest.raises(KeyError), op.set_kernel_enabled("cpu", enabled=False):
+            raise KeyError
+        seen.append(op(x).tolist())
+        other = made(T, "switched_elsewhere", lambda x: x + 1, device_types="cuda")
+        for block in (contextlib.nullcontext(), other.set_kernel_enabled("cuda", False)):
+            with block, pytest.raises(NotImplementedError):
+                other(x)
+        other.register_kernel(["cpu"], lambda x: x + 2)
+        with other.set_kernel_enabled("cpu", False):
+            seen.append(other(x).tolist())
+        return seen
+
+    assert program(taeda) == program(torch)
+    assert "enable the kernel for cpu: it was already enabled" in caplog.text
+    assert "disable the kernel for cuda: none is registered" in caplog.text
+
+
+def test_a_library_refuses_what_pytorch_refuses():
+    def program(T):
+        library = T.library.Library("own_ops_kept", "DEF")
+        seen = [repr(library)]
+        steps = [
+            lambda: library.define("f(Tensor x) -> Tensor", "PURE_FUNCTION"),
+            lambda: library.define("f(Tensor x) -> Tensor", "CONSERVATIVE"),
+            lambda: library.impl(3, len, "CPU"),
+            lambda: library.impl("f", lambda x: x + 1, "CPU", allow_override=False),
+            lambda: library.impl("f", lambda x: x + 2, "CPU", allow_override=False),
+            lambda: library.impl("f", lambda x: x + 3, "CPU"),
+        ]
+        for step in steps:
+            try:
+                seen.append(step())
+            except Exception as error:
+                seen.append((type(error), str(error)))
+        library._destroy()
+        return seen
+
+    assert program(taeda) == program(torch)
+    library = taeda.library.Library("own_ops_kept", "DEF")
+    library.define("f(Tensor x) -> Tensor")
+    library.impl("f", lambda x: x + 1, "CPU", allow_override=False)  # the first library took its own away
+    with pytest.raises(NotImplementedError, match="with_keyset"):
+        library.impl("f", lambda keys, x: x, "CPU", with_keyset=True)

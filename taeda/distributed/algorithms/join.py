@@ -58,7 +58,7 @@ class Join:
 
     Args:
         joinables: objects with collectives in the loop. In each iteration the first one tells the others that this
-        process goes on.
+            process goes on.
         enable: whether to do anything.
         throw_on_early_termination: raise at all processes when the first has no inputs left.
         **kwargs: for the hooks.
@@ -104,6 +104,8 @@ class Join:
     def notify_join_context(joinable: Joinable) -> None:
         """Say that this process goes on with an iteration; to be called before the iteration's collectives.
 
+        Args:
+            joinable: the object whose collectives follow.
         Raises:
             RuntimeError: another has no inputs left, and ``throw_on_early_termination`` is set.
         """

@@ -127,6 +127,13 @@ def create_default_global_save_plan(
 ) -> tuple[list[SavePlan], Metadata]:
     """The plans, and the metadata of the values that they write.
 
+    Args:
+        all_plans: a plan of each process.
+        rewrite_index_hints: number the entries in the metadata anew.
+
+    Returns:
+        The plans, and the metadata.
+
     Raises:
         ValueError: processes have tensors of other dtypes or sizes under one name.
     """
@@ -154,7 +161,8 @@ class DefaultSavePlanner(SavePlanner):
     """Decides which process writes which entry. Subclasses may change any of its methods, as in PyTorch.
 
     Args:
-        flatten_state_dict, flatten_sharded_tensors: True.
+        flatten_state_dict: True.
+        flatten_sharded_tensors: True.
         dedup_replicated_tensors: accepted; what several processes have is written once.
         dedup_save_to_lowest_rank: by the first of them, rather than by the one with the least to write.
         enable_plan_caching: accepted.
@@ -262,6 +270,14 @@ def _minus(a: Sequence[int], b: Sequence[int]) -> Size:
 def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadata, strict: bool = True) -> LoadPlan:
     """The entries of the checkpoint that this process needs for ``state_dict``, whose keys are names.
 
+    Args:
+        state_dict: what is to be loaded into.
+        metadata: of the checkpoint.
+        strict: whether a missing entry is an error.
+
+    Returns:
+        The plan.
+
     Raises:
         CheckpointException: the checkpoint lacks an entry, unless ``strict`` is False; or sizes differ.
     """
@@ -296,7 +312,8 @@ class DefaultLoadPlanner(LoadPlanner):
     """Decides which entries are read and where they go. Subclasses may change any of its methods, as in PyTorch.
 
     Args:
-        flatten_state_dict, flatten_sharded_tensors: True.
+        flatten_state_dict: True.
+        flatten_sharded_tensors: True.
         allow_partial_load: entries that the checkpoint lacks keep their values, rather than being an error.
     Attributes:
         original_state_dict: the dict to load into; ``state_dict`` has its values by names, ``mappings`` the paths.
@@ -340,6 +357,10 @@ class DefaultLoadPlanner(LoadPlanner):
 
     def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
         """See :meth:`LoadPlanner.load_bytes`.
+
+        Args:
+            read_item: the entry.
+            value: its bytes.
 
         Raises:
             CheckpointException: they are no JSON.

@@ -78,6 +78,12 @@ def to_json(metadata: Metadata) -> str:
 def from_json(text: str) -> Metadata:
     """Read the metadata that :func:`to_json` wrote. It contains no code, and everything is checked.
 
+    Args:
+        text: JSON.
+
+    Returns:
+        The metadata.
+
     Raises:
         CheckpointException: it is something else.
     """
@@ -140,9 +146,13 @@ class FileSystemWriter(StorageWriter):
 
     Args:
         path: the folder.
-        single_file_per_rank, sync_files, thread_count, per_thread_copy_ahead, cache_staged_state_dict: accepted; each
-            process writes one file, which is on the disk before the checkpoint counts.
+        single_file_per_rank: accepted; each process writes one file.
+        sync_files: accepted; the file is on the disk before the checkpoint counts.
+        thread_count: accepted.
+        per_thread_copy_ahead: accepted.
+        cache_staged_state_dict: accepted.
         overwrite: whether an existing checkpoint may be replaced.
+        **unused: accepted.
     """
 
     def __init__(
@@ -181,6 +191,12 @@ class FileSystemWriter(StorageWriter):
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
         """Make the folder, and name the files.
+
+        Args:
+            plans: a plan of each process.
+
+        Returns:
+            The plans, with the names of files.
 
         Raises:
             CheckpointException: there is a checkpoint, and ``overwrite`` is False.
@@ -271,6 +287,13 @@ class FileSystemReader(StorageReader):
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
         """The contents of the checkpoint.
 
+        Args:
+            *args: accepted.
+            **kwargs: accepted.
+
+        Returns:
+            The metadata.
+
         Raises:
             CheckpointException: there is none, or it is damaged.
         """
@@ -294,6 +317,13 @@ class FileSystemReader(StorageReader):
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future:
         """See :meth:`StorageReader.read_data`.
+
+        Args:
+            plan: what to read.
+            planner: where it goes.
+
+        Returns:
+            A Future that is done.
 
         Raises:
             CheckpointException: a file is missing or damaged.
@@ -328,6 +358,12 @@ class FileSystemReader(StorageReader):
 
     def read(self, file: str) -> dict[str, Tensor]:
         """The parts in ``file``.
+
+        Args:
+            file: its name in the folder.
+
+        Returns:
+            Tensors by name.
 
         Raises:
             CheckpointException: it is missing or damaged.

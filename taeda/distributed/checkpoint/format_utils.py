@@ -18,6 +18,10 @@ __all__ = ["dcp_to_torch_save", "torch_save_to_dcp"]
 def dcp_to_torch_save(dcp_checkpoint_dir: str | os.PathLike, torch_save_path: str | os.PathLike) -> None:
     """Write the checkpoint in the folder to a file, in whole tensors. One process does it.
 
+    Args:
+        dcp_checkpoint_dir: the folder.
+        torch_save_path: the file.
+
     Raises:
         CheckpointException: there is no checkpoint, or it is damaged.
     """

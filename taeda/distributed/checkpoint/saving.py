@@ -32,6 +32,12 @@ class _Processes:
     def each(self, step: Callable[[], Any]) -> list:
         """The results of ``step()`` at all processes.
 
+        Args:
+            step: what each process does.
+
+        Returns:
+            A result for each process.
+
         Raises:
             CheckpointException: at all processes, if it raised at one.
         """
@@ -54,6 +60,12 @@ class _Processes:
     def each_own(self, step: Callable[[], Any]) -> Any:
         """The result of ``step()`` at this process; it is not sent to the others.
 
+        Args:
+            step: what each process does.
+
+        Returns:
+            The own result.
+
         Raises:
             CheckpointException: at all processes, if it raised at one.
         """
@@ -63,6 +75,12 @@ class _Processes:
 
     def first(self, step: Callable[[], Any]) -> Any:
         """The result of ``step()`` at the first process.
+
+        Args:
+            step: what the first process does.
+
+        Returns:
+            The result of the first process, everywhere.
 
         Raises:
             CheckpointException: at all processes, if it raised.
@@ -167,6 +185,8 @@ def save(
         process_group: all processes by default.
         no_dist: this process alone.
         use_collectives: accepted.
+    Returns:
+        The metadata.
     Raises:
         CheckpointException: a process could not write, or a value is no plain one. The last checkpoint is as it was.
     """
@@ -203,8 +223,22 @@ def async_save(
 
     Arguments are the same as for :func:`save`. Every process calls it; saves are written one after the other.
 
+    Args:
+        state_dict: as for :func:`save`.
+        checkpoint_id: as for :func:`save`.
+        storage_writer: as for :func:`save`.
+        planner: as for :func:`save`.
+        process_group: as for :func:`save`.
+        async_checkpointer_type: accepted.
+        async_stager: accepted.
+        no_dist: as for :func:`save`.
+        use_collectives: accepted.
+
     Returns:
         A Future of the metadata, done when the checkpoint is whole.
+
+    Raises:
+        NotImplementedError: ``async_stager`` or ``process_group``.
     """
     if async_stager is not None or process_group is not None:
         raise NotImplementedError("checkpoint.async_save: async_stager and process_group are not taken")
@@ -245,6 +279,7 @@ def load(
         no_dist: this process alone.
     Raises:
         CheckpointException: there is no checkpoint, it is damaged, or lacks an entry; or sizes differ.
+        RuntimeError: neither ``checkpoint_id`` nor ``storage_reader`` is given.
     """
     if storage_reader is None:
         if checkpoint_id is None:

@@ -250,6 +250,11 @@ def set_optimizer_state_dict(
 ) -> None:
     """Load what :func:`get_optimizer_state_dict` gave.
 
+    Args:
+        model: whose parameters the optimisers update.
+        optimizers: one, or several.
+        optim_state_dict: what :func:`get_optimizer_state_dict` gave.
+        options: how it was got.
     Raises:
         RuntimeError: a parameter of the optimiser has no group there.
     """
@@ -268,6 +273,8 @@ def numbered(names: dict[Any, str], optimizer: Optimizer, named: dict[str, Any])
         names: of the parameters, by their ``id``.
         optimizer: whose parameters and groups it is for.
         named: what :func:`get_optimizer_state_dict` gave.
+    Returns:
+        A state dict with numbers for names.
     Raises:
         RuntimeError: a parameter of the optimiser has no group there.
     """

@@ -34,6 +34,8 @@ def shared_segment(
         call: the collective that they are about to do; one that does something else is an error.
         timeout: how long one waits for another.
         nbytes: the size.
+    Returns:
+        The memory, or None.
     """
     key = (call.group, "memory")
 

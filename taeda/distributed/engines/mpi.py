@@ -257,6 +257,12 @@ class MpiWork(Work):
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until it is done; what went wrong is raised.
 
+        Args:
+            timeout: how long; None: as long as the group waits.
+
+        Returns:
+            True.
+
         Raises:
             RuntimeError: it did not end in time.
         """
@@ -479,6 +485,13 @@ def _spread(whole: Tensor, outs: Sequence[Tensor]) -> None:
 
 def world(group: str, timeout: timedelta) -> MpiEngine:
     """The engine of all processes that the MPI launcher started.
+
+    Args:
+        group: its name.
+        timeout: how long one process waits for another.
+
+    Returns:
+        The engine.
 
     Raises:
         RuntimeError: another launcher started several, which MPI does not know of.

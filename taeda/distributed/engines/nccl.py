@@ -331,6 +331,12 @@ class NcclWork(Work):
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Let the current stream wait for it. With a ``timeout``, and for a barrier, the program waits.
 
+        Args:
+            timeout: how long the program waits.
+
+        Returns:
+            True.
+
         Raises:
             DistBackendError: it did not end in time.
         """

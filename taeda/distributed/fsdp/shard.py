@@ -137,6 +137,7 @@ def fully_shard(
         AssertionError: a module was sharded before.
         ValueError: the mesh has more dimensions, what is given is no module that has a ``forward``, or the number of
             processes does not divide those of the mesh.
+        NotImplementedError: ``dp_mesh_dims``, or parts on the CPU of a module on another device.
     """
     if dp_mesh_dims is not None:
         raise NotImplementedError("fully_shard: dp_mesh_dims is not there; give the mesh of data parallelism")

@@ -17,6 +17,12 @@ class ShardedGradScaler(GradScaler):
     """A :class:`taeda.amp.GradScaler` by which all leave a step out where one has gradients that are not finite.
 
     Args:
+        device: the device of the scale.
+        init_scale: the first scale.
+        backoff_factor: factor after a step that was left out.
+        growth_factor: factor after ``growth_interval`` steps that were taken.
+        growth_interval: how many these are.
+        enabled: False: do nothing.
         process_group: the processes, all by default.
     """
 

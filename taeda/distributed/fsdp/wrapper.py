@@ -55,17 +55,24 @@ class FullyShardedDataParallel(Module):
         module: changed in place.
         process_group: the processes, all by default; for HYBRID_SHARD the group of parts and that of copies.
         sharding_strategy: FULL_SHARD by default; HYBRID_SHARD takes a 2-D ``device_mesh``.
-        cpu_offload, backward_prefetch, device_id, forward_prefetch, limit_all_gathers, use_orig_params: accepted.
+        cpu_offload: accepted.
         auto_wrap_policy: which inner modules are units of their own.
+        backward_prefetch: accepted.
         mixed_precision: dtypes.
-        ignored_modules, ignored_states: modules or parameters that stay as they are.
+        ignored_modules: modules that stay as they are.
         param_init_fn: called with each module that has parameters on device meta; by default these get memory and
             ``reset_parameters()``.
+        device_id: accepted.
         sync_module_states: make parameters and buffers those of rank 0 first.
+        forward_prefetch: accepted.
+        limit_all_gathers: accepted.
+        use_orig_params: accepted.
+        ignored_states: modules or parameters that stay as they are.
         device_mesh: in place of ``process_group``: the processes, one dimension, or copies and parts.
     Raises:
         NotImplementedError: an option that is not taken.
         KeyError: ``sharding_strategy`` is none.
+        ValueError: both ``process_group`` and ``device_mesh`` are given.
     """
 
     def __init__(
@@ -152,6 +159,17 @@ class FullyShardedDataParallel(Module):
     ) -> Iterator[None]:  # fmt: skip
         """Within the block, parameters are whole. With ``writeback``, changes to them are kept.
 
+        Args:
+            module: the model, or a part of it.
+            recurse: also the wrappers inside.
+            writeback: keep changes.
+            rank0_only: False.
+            offload_to_cpu: accepted.
+            with_grads: False.
+
+        Yields:
+            Nothing.
+
         Raises:
             NotImplementedError: gradients, or one process alone.
         """
@@ -176,6 +194,11 @@ class FullyShardedDataParallel(Module):
     ) -> StateDictSettings:  # fmt: skip
         """Set the form of ``state_dict`` for the wrappers in ``module``.
 
+        Args:
+            module: the model, or a part of it.
+            state_dict_type: whole tensors or parts.
+            state_dict_config: options of that form.
+            optim_state_dict_config: options of the optimiser's state.
         Returns:
             The settings before.
         Raises:
@@ -224,6 +247,15 @@ class FullyShardedDataParallel(Module):
     ) -> dict[str, Any]:
         """The optimiser's state by the names of parameters, of whole tensors or parts as ``state_dict`` is.
 
+        Args:
+            model: whose parameters ``optim`` updates.
+            optim: the optimiser.
+            optim_state_dict: None.
+            group: None.
+
+        Returns:
+            The state dict.
+
         Raises:
             NotImplementedError: ``optim_state_dict`` or ``group``.
         """
@@ -246,6 +278,17 @@ class FullyShardedDataParallel(Module):
     ) -> dict[str, Any]:  # fmt: skip
         """Turn a result of :meth:`optim_state_dict` into one for ``optim.load_state_dict``; load it at once if
         ``load_directly``.
+
+        Args:
+            model: whose parameters ``optim`` updates.
+            optim: the optimiser.
+            optim_state_dict: what :meth:`optim_state_dict` gave.
+            is_named_optimizer: False.
+            load_directly: load the result into ``optim``.
+            group: None.
+
+        Returns:
+            The state dict.
 
         Raises:
             NotImplementedError: ``is_named_optimizer`` or ``group``.
@@ -275,6 +318,8 @@ class FullyShardedDataParallel(Module):
             model: whose parameters these are.
             optim_input: what the optimiser was made of, in place of ``optim``; the model's parameters by default.
             optim: the optimiser.
+        Returns:
+            The state dict.
         Raises:
             AssertionError: ``optim_state_key_type`` is no such type.
             ValueError: both ``optim_input`` and ``optim`` are given.
@@ -317,6 +362,14 @@ class FullyShardedDataParallel(Module):
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
         """Take over what :meth:`state_dict` gave, whole tensors or parts.
+
+        Args:
+            state_dict: the entries.
+            strict: whether missing and unknown names are errors.
+            assign: False.
+
+        Returns:
+            Names that were missing, and names that were not known.
 
         Raises:
             NotImplementedError: ``assign``.

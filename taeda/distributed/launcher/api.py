@@ -27,7 +27,8 @@ class LaunchConfig:
     """The options of ``taeda.distributed.run``'s command line, as arguments.
 
     Args:
-        min_nodes, max_nodes: how many machines.
+        min_nodes: least number of machines.
+        max_nodes: largest number of machines.
         nproc_per_node: processes here.
         logs_specs: where outputs go.
         run_id: the name of the run.
@@ -38,10 +39,17 @@ class LaunchConfig:
         rdzv_timeout: seconds for machines to come.
         max_restarts: how often all processes start again after one has failed.
         monitor_interval: seconds between looks at the processes.
+        start_method: accepted.
+        log_line_prefix_template: accepted.
+        metrics_cfg: accepted.
         local_addr: the address of this machine for the others.
+        event_log_handler: accepted.
+        numa_options: accepted.
         signals_to_handle: what ends the processes, and raises a ``SignalException``.
-        start_method, log_line_prefix_template, metrics_cfg, event_log_handler, numa_options, duplicate_stdout_filters,
-            duplicate_stderr_filters, virtual_local_rank, shutdown_timeout: accepted.
+        duplicate_stdout_filters: accepted.
+        duplicate_stderr_filters: accepted.
+        virtual_local_rank: accepted.
+        shutdown_timeout: accepted.
     """
 
     min_nodes: int

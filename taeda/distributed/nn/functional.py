@@ -217,10 +217,17 @@ def sync_batch_norm(
 
     Args:
         input: ``(batch, channels, *)``.
-        running_mean, running_var: ``(channels,)``, moved towards the batch's by ``momentum``; or None.
-        weight, bias: ``(channels,)`` or None.
+        running_mean: ``(channels,)``, moved towards the batch's by ``momentum``; or None.
+        running_var: ``(channels,)``, likewise; or None.
+        weight: ``(channels,)``, a factor, or None.
+        bias: ``(channels,)``, added, or None.
+        momentum: share of the batch in the running values.
         eps: added to the variance.
         group: the processes, all by default.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Raises:
+        ValueError: there is one value for each channel.
     """
     dims = [d for d in range(input.dim()) if d != 1]
     shape = [-1 if d == 1 else 1 for d in range(input.dim())]

@@ -40,6 +40,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         **defaults: the optimiser's options.
     Raises:
         NotImplementedError: ``overlap_with_ddp``.
+        ValueError: this process is not in the group.
     """
 
     def __init__(
@@ -114,6 +115,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def state_dict(self) -> dict[str, Any]:
         """The state of all parameters, as the optimiser itself would have it.
 
+        Returns:
+            The state dict.
         Raises:
             RuntimeError: :meth:`consolidate_state_dict` was not called, or was for another process.
         """

@@ -22,6 +22,15 @@ def vee_zero_bubble(rank: int, ranks: int, stages: int, microbatches: int) -> Or
     """Two stages a process, in the form of a V: the last one lies with the first. All processes hold about
     as many activations as the first one of 1F1B.
 
+    Args:
+        rank: this process.
+        ranks: number of processes.
+        stages: number of stages.
+        microbatches: number of microbatches.
+
+    Returns:
+        The passes of the process, in order.
+
     Raises:
         ValueError: there are not two stages a process.
     """
@@ -33,6 +42,15 @@ def vee_zero_bubble(rank: int, ranks: int, stages: int, microbatches: int) -> Or
 def dual_vee(rank: int, ranks: int, stages: int, microbatches: int) -> Order:
     """Two stages a process, in the form of a V, where forward and backward passes take turns: DualPipeV, which is half
     of DualPipe (DeepSeek-AI 2024, https://arxiv.org/abs/2412.19437).
+
+    Args:
+        rank: this process.
+        ranks: number of processes.
+        stages: number of stages.
+        microbatches: number of microbatches.
+
+    Returns:
+        The passes of the process, in order.
 
     Raises:
         ValueError: there are not two stages a process, or too few microbatches to fill the V twice.

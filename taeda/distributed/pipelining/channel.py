@@ -78,6 +78,10 @@ class Channel:
     def send_outputs(self, microbatch: int, outputs: Sequence[Tensor]) -> None:
         """Send them to the next stage.
 
+        Args:
+            microbatch: its number.
+            outputs: what the stage gave.
+
         Raises:
             RuntimeError: their sizes are not those of the first step.
         """

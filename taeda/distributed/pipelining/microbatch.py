@@ -57,6 +57,8 @@ def split_tree(tree: Any, spec: Any, chunks: int, name: str) -> list:
         spec: a :class:`TensorChunkSpec` for each leaf in the same form, or None: dimension 0.
         chunks: how many.
         name: for messages.
+    Returns:
+        A tree for each microbatch.
     Raises:
         ValueError: ``spec`` has another form, or a tensor is too short.
     """
@@ -74,6 +76,14 @@ def split_args_kwargs_into_chunks(
 ) -> tuple[list[tuple], list[dict]]:  # fmt: skip
     """Arguments for each of ``chunks`` microbatches: tensors are cut along dimension 0, or as the specs say.
 
+    Args:
+        args: positional arguments of the batch.
+        kwargs: arguments by name.
+        chunks: how many microbatches.
+        args_chunk_spec: how ``args`` are cut.
+        kwargs_chunk_spec: how ``kwargs`` are cut.
+    Returns:
+        Two lists with an entry for each microbatch.
     Raises:
         ValueError: a spec does not fit, or a tensor is too short.
     """

@@ -80,6 +80,15 @@ def one_forward_one_backward(rank: int, ranks: int, stages: int, microbatches: i
 def interleaved(rank: int, ranks: int, stages: int, microbatches: int) -> Order:
     """1F1B with several stages a process, in rounds (Narayanan et al. 2021, https://arxiv.org/abs/2104.04473).
 
+    Args:
+        rank: this process.
+        ranks: number of processes.
+        stages: number of stages.
+        microbatches: number of microbatches.
+
+    Returns:
+        The passes of the process, in order.
+
     Raises:
         ValueError: the microbatches do not divide into rounds of equal length.
     """
@@ -111,6 +120,13 @@ def _ready(action: Action, done: set[Action], stages: int) -> bool:
 def in_turn(orders: list[Order], stages: int) -> Iterator[tuple[int, Action]]:
     """The rank and action of all passes, in an order in which the inputs of each are ready.
 
+    Args:
+        orders: the passes of each process.
+        stages: number of stages.
+
+    Yields:
+        A rank and an action.
+
     Raises:
         RuntimeError: there is none: the processes would wait for each other.
     """
@@ -132,6 +148,15 @@ def in_turn(orders: list[Order], stages: int) -> Iterator[tuple[int, Action]]:
 
 def check(plan: Callable[[int, int, int, int], Order], ranks: int, stages: int, microbatches: int) -> list[Order]:
     """The orders of all ranks.
+
+    Args:
+        plan: gives the order of a rank.
+        ranks: number of processes.
+        stages: number of stages.
+        microbatches: number of microbatches.
+
+    Returns:
+        An order for each rank.
 
     Raises:
         RuntimeError: they cannot be followed.

@@ -68,6 +68,10 @@ class Pipe:
     def get_stage_module(self, stage_idx: int) -> Module:
         """The module of a stage. It has the model's parameters, under the same names.
 
+        Args:
+            stage_idx: the number of the stage, from 0.
+        Returns:
+            The module.
         Raises:
             ValueError: there is no such stage.
         """
@@ -115,6 +119,8 @@ def pipeline(
         split_spec: names of modules, and whether to cut before or after each; otherwise calls of :func:`pipe_split`
             say where.
         split_policy: gets the traced module and gives one with ``pipe_split`` calls in its graph.
+    Returns:
+        The stages.
     Raises:
         ValueError: both ``split_spec`` and ``split_policy`` are given.
         AttributeError: there is no module of such a name.

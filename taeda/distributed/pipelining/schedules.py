@@ -222,6 +222,10 @@ class ScheduleDualPipeV(PipelineScheduleMulti):
 def get_schedule_class(schedule_name: str) -> Any:
     """The schedule of a name, ``"1F1B"`` or ``"Schedule1F1B"``, in any case.
 
+    Args:
+        schedule_name: the name.
+    Returns:
+        The class.
     Raises:
         ValueError: there is none.
     """

@@ -41,12 +41,15 @@ class PipelineStage:
         device: where received tensors are put.
         input_args: examples of one microbatch's inputs, on any device, that what comes is compared with.
         output_args: the same of its outputs.
-        output_grads, input_grads: accepted; gradients have the sizes of outputs and inputs.
+        output_grads: accepted; gradients have the sizes of outputs.
+        input_grads: accepted; gradients have the sizes of inputs.
         group: the processes, all by default.
-        dw_builder, get_mesh: refused.
+        dw_builder: refused.
+        get_mesh: refused.
     Raises:
         ValueError: there is no such stage.
         RuntimeError: there are more processes than stages, or the stage lies on another process.
+        NotImplementedError: ``dw_builder`` or ``get_mesh``.
     """
 
     def __init__(
@@ -153,6 +156,8 @@ class PipelineStage:
     def backward_weight_one_chunk(self, microbatch: int) -> None:
         """Compute the gradients of the parameters that :meth:`backward_one_chunk` left.
 
+        Args:
+            microbatch: its number.
         Raises:
             RuntimeError: something failed; names stage and microbatch.
         """

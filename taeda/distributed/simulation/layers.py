@@ -173,6 +173,12 @@ def _parameters(module: Any) -> Sequence[Tensor]:
 def cost_of(layer: Layer) -> Cost:
     """Run the layer on device meta, forward and backward.
 
+    Args:
+        layer: the layer.
+
+    Returns:
+        What it costs.
+
     Raises:
         ValueError: a parameter or an input is not on device meta.
     """

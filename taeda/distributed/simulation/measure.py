@@ -90,6 +90,8 @@ def measure_device(step: Callable[[], Any] | None = None, group: Any = None, rep
             rates say becomes its factor. A model of four layers by default.
         group: all processes by default; this one alone without process groups.
         repeat: how often; means count, as a step takes their sum.
+    Returns:
+        The device.
     Raises:
         ValueError: nothing in ``step`` is computed.
     """

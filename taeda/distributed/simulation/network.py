@@ -109,6 +109,10 @@ class Network:
             ranks: in the world.
             nbytes: of the whole tensor: that which ``all_gather`` and ``gather`` give, which the others take; of the
                 message of ``send``.
+        Returns:
+            Seconds.
+        Raises:
+            ValueError: there is no such kind.
         """
         n = len(ranks)
         if n == 1 or not (nbytes or kind == "barrier"):

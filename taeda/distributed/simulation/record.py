@@ -57,6 +57,8 @@ class Wait(NamedTuple):
 class Recorder:
     """The events of one process.
 
+    Args:
+        device: whose rates count.
     Attributes:
         events: in the order of the program.
         flops: of the ops.
@@ -229,6 +231,7 @@ class RecordingEngine(Engine):
         mail: of all processes.
         until: ``until(ready, doing)`` lets other processes go on until ``ready()``.
         known: the processes that are simulated.
+        timeout: that of the group.
     """
 
     name = "gloo"

@@ -16,6 +16,9 @@ __all__ = ["replay"]
 class _Process:
     """One process on the way through its events.
 
+    Args:
+        index: its number.
+        events: what it does.
     Attributes:
         left: seconds of arithmetic that it still has to do before its next event.
         blocked: until when it waits; infinite while nobody knows.
@@ -59,6 +62,8 @@ class _Replay:
     def run(self) -> float:
         """Go through all events; gives the end of the last.
 
+        Returns:
+            Seconds.
         Raises:
             RuntimeError: the processes wait for each other.
         """
@@ -151,6 +156,8 @@ def replay(
         ranks: which processes they are.
         network: links and latencies.
         processors: how many of them can compute at once; where more do, each gets an equal share.
+    Returns:
+        Seconds, and the spans.
     Raises:
         RuntimeError: the processes wait for each other.
     """

@@ -282,6 +282,7 @@ def simulate(
     Raises:
         ValueError: a layer is not on device meta, or names, schedule and sizes do not go together.
         RuntimeError: the processes wait for each other, or send messages to one that is not simulated.
+        TypeError: the step is neither a Step nor a function.
     """
     if isinstance(step, Step):
         if ranks is not None:

@@ -143,6 +143,13 @@ def _mark(op: Op, made: Any, copied: bool) -> Any:
 def mesh_of(name: str, call: Call) -> DeviceMesh:
     """The mesh of all DTensors of a call.
 
+    Args:
+        name: of the op, for messages.
+        call: the call.
+
+    Returns:
+        The mesh.
+
     Raises:
         RuntimeError: they have different ones.
     """

@@ -175,8 +175,14 @@ class DTensor(OfParts):
             device_mesh: the processes; that of the ``with mesh:`` block by default.
             placements: one for each dimension of the mesh, Replicate by default.
             run_check: copy what is replicated from the first process to the others.
-            shape, stride: the whole's sizes, where parts differ; strides are accepted.
+            shape: the whole's sizes, where parts differ.
+            stride: accepted.
             grad_placements: accepted: gradients come as the placements say.
+        Returns:
+            The DTensor.
+        Raises:
+            RuntimeError: ``local_tensor`` is a DTensor.
+            ValueError: the part has other sizes than the placements say.
         """
         mesh = device_mesh if device_mesh is not None else current_mesh()
         if isinstance(local_tensor, DTensor):
@@ -205,6 +211,8 @@ class DTensor(OfParts):
         Args:
             grad_placements: how the gradient that comes back lies: ``Partial()`` where each process computes something
                 of its own with a replicated tensor. The tensor's placements by default.
+        Returns:
+            The part.
         """
         if grad_placements is None:
             return self._local.view_as(self._local) if self._local.requires_grad else self._local
@@ -225,9 +233,13 @@ class DTensor(OfParts):
                 default.
             placements: one for each dimension of the mesh.
             async_op: accepted; it is done when this returns.
-            forward_dtype, backward_dtype: not taken.
+            forward_dtype: not taken.
+            backward_dtype: not taken.
+        Returns:
+            The DTensor.
         Raises:
             NotImplementedError: a mesh of other processes, or another dtype.
+            RuntimeError: no placements are given, or ``Partial`` is one.
         """
         if forward_dtype is not None or backward_dtype is not None:
             raise NotImplementedError("redistribute: forward_dtype and backward_dtype are not there; use to(dtype)")
@@ -277,6 +289,10 @@ class DTensor(OfParts):
     def numpy(self, *, force: bool = False) -> Any:
         """Refused, as a DTensor has no memory of the whole.
 
+        Args:
+            force: no difference.
+        Returns:
+            Nothing.
         Raises:
             RuntimeError: always.
         """
@@ -369,8 +385,11 @@ def distribute_tensor(
         device_mesh: the processes; that of the ``with mesh:`` block by default.
         placements: one for each dimension of the mesh, Replicate by default.
         src_data_rank: whose values count; None where all processes have the same.
+    Returns:
+        The DTensor.
     Raises:
         ValueError: ``tensor`` is a DTensor of another mesh or other placements.
+        RuntimeError: a placement is ``Partial``, or ``tensor`` is no leaf.
     """
     mesh = device_mesh if device_mesh is not None else current_mesh()
     places = check_placements(mesh, placements, tensor.dim())

@@ -65,6 +65,14 @@ def chunk(size: int, n: int, i: int) -> tuple[int, int]:
 def check_placements(mesh: DeviceMesh, placements: Sequence[Placement] | None, ndim: int) -> tuple[Placement, ...]:
     """``placements``, of which negative dimensions are counted from the last; Replicate where None.
 
+    Args:
+        mesh: the processes.
+        placements: one for each dimension of the mesh, or None.
+        ndim: number of dimensions of the tensor.
+
+    Returns:
+        A placement for each dimension of the mesh.
+
     Raises:
         ValueError: there are not as many as the mesh has dimensions.
         IndexError: the tensor has no such dimension.

@@ -18,7 +18,10 @@ def rule(call: Call, repeat: Any) -> tuple[Dims, list[tuple[int, ...]]] | None:
     """The cut dimensions of a view's results, and their sizes; None if the view needs the whole tensor.
 
     Args:
+        call: the call.
         repeat: runs the op with other arguments.
+    Returns:
+        Dimensions and sizes of each result, or None.
     """
     x, op = call["input"], call.op
     values = dict(call.values)

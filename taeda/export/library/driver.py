@@ -436,12 +436,18 @@ def routines(
 
     Args:
         name: before each public name.
-        inputs, outputs, dimensions: how many; dimensions of all outputs together.
+        inputs: how many.
+        outputs: how many.
+        dimensions: of all outputs together.
         ranges: first and last value of each size that may change.
-        variants, texts: entries of these tables.
+        variants: entries of that table.
+        texts: entries of that table.
         version: of the interface.
-        launch, set_threads: of `threads.py`.
+        launch: of `threads.py`.
+        set_threads: of `threads.py`.
         is_able: whether this processor has the instructions.
+    Returns:
+        The functions.
     """
     check = check_tensor()
     every, find, take, give = check_all(check), _find_variant(variants), _take_memory(), _give_memory()

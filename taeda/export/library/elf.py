@@ -363,6 +363,8 @@ def link(blob: bytes, name: str, tail: Sequence[bytes] = (), tail_symbol: str = 
         name: by which the loader knows the library.
         tail: bytes that are mapped for reading behind the code, from a page on.
         tail_symbol: what the object calls their address.
+    Returns:
+        Parts, to be written one after the other.
     Raises:
         NotImplementedError: the object is none of those, or needs a relocation that is not known.
     """

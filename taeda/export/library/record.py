@@ -80,7 +80,8 @@ class Call:
 
     Args:
         function: the model.
-        args, kwargs: its arguments.
+        args: its arguments by position.
+        kwargs: its arguments by name.
 
     Attributes:
         tensors: those among the arguments, however these nest.
@@ -110,8 +111,11 @@ def record(call: Call, tensors: Sequence[Tensor], names: Sequence[str], dry: boo
 
     Args:
         call: the model.
-        tensors, names: its inputs.
+        tensors: its inputs.
+        names: their names.
         dry: run no kernel: for a model that keeps nothing of what it computes.
+    Returns:
+        The recording.
     Raises:
         NotImplementedError: the call does something that a library cannot do; the message says what, and where.
     """

@@ -59,6 +59,8 @@ def fuse(model: nn.Module, inplace: bool = False, no_trace: bool = False) -> nn.
         model: in evaluation mode.
         inplace: change the modules of ``model`` itself.
         no_trace: ``model`` is a GraphModule already.
+    Returns:
+        The model, or a copy of it.
     """
     if not inplace:
         model = copy.deepcopy(model)
@@ -96,9 +98,12 @@ def extract_subgraph(orig_module: nn.Module, nodes: list[Node], inputs: list[Nod
     """A module of some Nodes.
 
     Args:
+        orig_module: the module that they are from.
         nodes: the Nodes, in order.
         inputs: the values that they take from elsewhere.
         outputs: the values that they give.
+    Returns:
+        The module.
     """
     graph = Graph()
     values = {node: graph.placeholder(node.name) for node in inputs}
@@ -115,7 +120,11 @@ def optimize_for_inference(
     """``model`` with batch norms fused and dropout removed.
 
     Args:
+        model: in evaluation mode.
         pass_config: ``{"conv_bn_fuse": False}`` and ``{"remove_dropout": False}`` leave a step out.
+        tracer: accepted.
+    Returns:
+        The new module.
     """
     wanted = {"conv_bn_fuse": True, "remove_dropout": True, **(pass_config or {})}
     if wanted["conv_bn_fuse"]:

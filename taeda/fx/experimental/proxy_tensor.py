@@ -175,6 +175,9 @@ def make_fx(
         f: a function or module of tensors, and trees of tensors.
         decomposition_table: for some ops, functions to call in their place.
         tracing_mode: sizes are always numbers; ``"fake"`` and ``"symbolic"`` do as ``"real"``.
+        **options: accepted.
+    Returns:
+        A function of the arguments.
     """
 
     @functools.wraps(f)

@@ -71,6 +71,12 @@ class Expr:
     def value(self, symbols: Mapping[str, Any]) -> Any:
         """The number for these values of the symbols.
 
+        Args:
+            symbols: values by name.
+
+        Returns:
+            A number.
+
         Raises:
             KeyError: a symbol has none.
         """

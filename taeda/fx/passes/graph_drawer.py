@@ -67,7 +67,9 @@ class FxGraphDrawer:
         ignore_getattr: leave out attributes.
         ignore_parameters_and_buffers: leave out the parameters of modules.
         skip_node_names_in_args: no names of Nodes among the arguments.
+        parse_stack_trace: write the line of the program to each Node, where it is known.
         dot_graph_shape: the shape of the boxes.
+        normalize_args: accepted.
     """
 
     def __init__(

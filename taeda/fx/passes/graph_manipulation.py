@@ -49,6 +49,12 @@ def get_size_of_all_nodes(fx_module: GraphModule, args: list[Tensor] | None = No
 def get_tensor_meta(node: Node) -> TensorMetadata:
     """The entry of :class:`ShapeProp` for a Node.
 
+    Args:
+        node: the Node.
+
+    Returns:
+        Sizes, dtype and layout.
+
     Raises:
         RuntimeError: nothing.
     """

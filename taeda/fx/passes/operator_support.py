@@ -23,6 +23,10 @@ class OperatorSupportBase:
         Args:
             submodules: the modules of the program by path.
             node: the Node.
+        Returns:
+            True where it is.
+        Raises:
+            NotImplementedError: the subclass does not define it.
         """
         raise NotImplementedError(f"{type(self).__name__}.is_node_supported is not implemented")
 

@@ -27,6 +27,12 @@ def default_matching(name: str, target_version: int) -> str:
 def extract_attrs_for_lowering(mod: nn.Module) -> dict[str, Any]:
     """A layer's class name and attributes.
 
+    Args:
+        mod: the layer.
+
+    Returns:
+        Values by name.
+
     Raises:
         RuntimeError: the layer is not one of those that are known.
     """

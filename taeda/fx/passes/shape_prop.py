@@ -54,6 +54,12 @@ class ShapeProp(Interpreter):
     def run_node(self, n: Node) -> Any:
         """The value of a Node; its properties are noted.
 
+        Args:
+            n: the Node.
+
+        Returns:
+            Its value.
+
         Raises:
             RuntimeError: the Node could not be run.
         """

@@ -71,6 +71,8 @@ class _Split:
     def order(self) -> list[str]:
         """The parts, each after those that it depends on.
 
+        Returns:
+            Names of parts.
         Raises:
             RuntimeError: two parts depend on each other.
         """
@@ -187,7 +189,11 @@ def split_module(
         qualname_map: is filled with the old path of each submodule and attribute, by the new one.
         keep_original_order: call the parts in the order of their first Nodes.
         keep_original_node_name: Nodes of the parts are called as in ``m``.
+        keep_original_input_name: accepted.
         partition_affix: goes into the names of the parts.
+        **options: accepted.
+    Returns:
+        The module.
     Raises:
         RuntimeError: two parts depend on each other.
     """

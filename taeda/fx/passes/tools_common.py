@@ -45,6 +45,12 @@ def is_node_output_tensor(node: Node) -> bool:
 def stable_topological_sort(gm: GraphModule) -> GraphModule:
     """Put every Node behind those that it uses, and else leave the order. ``gm`` is changed, and given back.
 
+    Args:
+        gm: the module.
+
+    Returns:
+        ``gm``.
+
     Raises:
         RuntimeError: the Nodes depend on each other in a circle.
     """

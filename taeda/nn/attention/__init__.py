@@ -39,6 +39,8 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
     Args:
         backends: a kernel, or a list of them.
         set_priority: accepted: a fused kernel goes before the definition.
+    Yields:
+        An empty dict.
     Raises:
         AssertionError: ``backends`` is neither an SDPBackend nor a list of them.
     Examples:

@@ -84,7 +84,9 @@ class BlockMask:
         seq_lengths: number of queries and of keys.
         kv_num_blocks: ``(B, H, rows)``, how many blocks of a row are neither empty nor full.
         kv_indices: ``(B, H, rows, columns)``, the columns of these blocks first, int32.
-        full_kv_num_blocks, full_kv_indices: the same of blocks of which ``mask_mod`` is not asked; None for none.
+        full_kv_num_blocks: ``(B, H, rows)``, how many blocks of a row are full, so that ``mask_mod`` is not asked; None
+            for none.
+        full_kv_indices: ``(B, H, rows, columns)``, the columns of these blocks first, int32.
         BLOCK_SIZE: rows and columns of a block.
         mask_mod: the mask within blocks.
     """
@@ -112,6 +114,17 @@ class BlockMask:
     ) -> BlockMask:  # fmt: skip
         """A mask of listed blocks, as in the class; blocks that are not listed are masked.
 
+        Args:
+            kv_num_blocks: as in the class.
+            kv_indices: as in the class.
+            full_kv_num_blocks: as in the class.
+            full_kv_indices: as in the class.
+            BLOCK_SIZE: rows and columns of a block, or one number for both.
+            mask_mod: the mask within blocks; None: every key there is seen.
+            seq_lengths: number of queries and of keys; None: those of the blocks.
+            **options: accepted.
+        Returns:
+            The mask.
         Raises:
             RuntimeError: ``kv_indices`` has less than two dimensions.
             AssertionError: one of the two arguments of full blocks is missing.
@@ -203,11 +216,17 @@ def create_block_mask(
 
     Args:
         mask_mod: the mask, of tensors of places.
-        B, H, Q_LEN, KV_LEN: its sizes; None for one.
+        B: number of sequences; None for one that stands for all.
+        H: number of heads; None for one that stands for all.
+        Q_LEN: number of queries.
+        KV_LEN: number of keys.
         device: the CPU.
         BLOCK_SIZE: rows and columns of a block.
+        _compile: accepted.
         separate_full_blocks: list full blocks apart.
-        _compile, options: accepted.
+        **options: accepted.
+    Returns:
+        The mask.
     """
     size: Any = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
     mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN)
@@ -226,11 +245,16 @@ def flex_attention(
     """Attention whose scores go through ``score_mod(score, batch, head, query, key)`` before the softmax.
 
     Args:
-        query, key, value: ``(B, H, L, E)``, ``(B, Hk, S, E)``, ``(B, Hk, S, Ev)``.
+        query: ``(B, H, L, E)``.
+        key: ``(B, Hk, S, E)``.
+        value: ``(B, Hk, S, Ev)``.
+        score_mod: changes a score; None: nothing does.
         block_mask: where it is false, a key is not seen.
+        scale: factor of the products; ``1 / sqrt(E)`` if None.
         enable_gqa: repeat the heads of key and value.
         return_lse: also give the log-sum-exp of the scores, ``(B, H, L)``.
         return_aux: also give an :class:`AuxOutput` with what this asks for.
+        **options: accepted.
     Returns:
         ``(B, H, L, Ev)``.
     """

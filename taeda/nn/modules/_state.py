@@ -108,7 +108,7 @@ class StateMixin:
         if type(self).get_extra_state is not StateMixin.get_extra_state:
             destination[f"{prefix}{_EXTRA_STATE_KEY_SUFFIX}"] = self.get_extra_state()
 
-    def state_dict(self, *args, destination=None, prefix: str = "", keep_vars: bool = False):
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """All parameters and persistent buffers by dotted name.
 
         Args:
@@ -226,7 +226,7 @@ class StateMixin:
                     )
                 param.copy_(given)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False):
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Copy values by name into this module and its children.
 
         Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..._typed import Tensor
 from ...ops.creation import empty
 from ...ops.elementary import sigmoid, tanh
@@ -536,7 +538,7 @@ class PReLU(Module):
     __constants__ = ("num_parameters",)
     _shown = ("num_parameters",)
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import namedtuple
 from collections.abc import Sequence
+from typing import Any
 
 from ..._typed import Tensor
 from ...ops.joining import cat
@@ -53,7 +54,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def __init__(
         self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0, head_bias: bool = False,
-        device=None, dtype=None,
+        device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         cutoffs = list(cutoffs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..._typed import Tensor
 from ...ops.creation import empty
 from .. import functional as F
@@ -64,7 +66,7 @@ class MultiheadAttention(Module):
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, add_bias_kv: bool = False,
         add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False,
-        device=None, dtype=None,
+        device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
@@ -143,6 +145,9 @@ class MultiheadAttention(Module):
             attn_mask: ``(L, S)`` or ``(N * num_heads, L, S)``, true (or a number to add) where not to look.
             average_attn_weights: give the weights' mean over the heads.
             is_causal: ``attn_mask`` is the causal mask and need not be read.
+
+        Returns:
+            The output, and the weights or None.
         """
         batched = query.dim() == 3
         other = attn_mask.dtype if attn_mask is not None else None

@@ -31,7 +31,7 @@ class _NormBase(Module):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device=None, dtype=None, *, bias: bool = True,
+        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_features = num_features
@@ -196,7 +196,15 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
     """Takes ``num_features`` from the first input."""
 
     def __init__(
-        self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True
+        self,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias=True,
     ) -> None:
         super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
         self.affine = affine
@@ -270,7 +278,15 @@ class SyncBatchNorm(_BatchNorm):
     replaces the other kinds in a model. The formula is that of :class:`BatchNorm1d`.
 
     Args:
+        num_features: ``C``.
+        eps: added to the variance.
+        momentum: share of the batch in the running statistics; None: their plain mean.
+        affine: learn ``weight`` and ``bias``.
+        track_running_stats: keep running statistics and use them in evaluation.
         process_group: the processes that share statistics; all of them if None.
+        device: of the tensors.
+        dtype: of the tensors.
+        bias: whether ``affine`` includes ``bias``.
 
     Examples:
         >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
@@ -280,7 +296,8 @@ class SyncBatchNorm(_BatchNorm):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, process_group: Any = None, device=None, dtype=None, *, bias: bool = True,
+        track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
+        bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group

@@ -88,7 +88,7 @@ class Sequential(_Row):
         (3, taeda.Size([3, 8]))
     """
 
-    def __init__(self, *args) -> None:
+    def __init__(self, *args: Any) -> None:
         super().__init__()
         if len(args) == 1 and isinstance(args[0], OrderedDict):
             for name, module in args[0].items():

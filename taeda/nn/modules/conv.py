@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..._typed import Tensor
@@ -34,8 +35,10 @@ class _ConvNd(Module):
     )  # fmt: skip
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups,
-        bias, padding_mode, device=None, dtype=None,
+        self, in_channels, out_channels, kernel_size: int | Sequence[int], stride: int | Sequence[int],
+        padding: int | str | Sequence[int], dilation: int | Sequence[int], transposed,
+        output_padding: int | Sequence[int], groups,
+        bias, padding_mode, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         if groups <= 0:
@@ -138,8 +141,9 @@ class _Conv(_ConvNd):
     _function: Any
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
-        bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        padding: int | str | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         several = self._tuple
         super().__init__(
@@ -200,8 +204,10 @@ class _ConvTransposeNd(_ConvNd):
     """The base of transposed convolutions: the ``output_size`` argument of ``forward``."""
 
     def __init__(
-        self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups,
-        bias, padding_mode, device=None, dtype=None,
+        self, in_channels, out_channels, kernel_size: int | Sequence[int], stride: int | Sequence[int],
+        padding: int | Sequence[int], dilation: int | Sequence[int], transposed, output_padding: int | Sequence[int],
+        groups,
+        bias, padding_mode, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
@@ -282,8 +288,10 @@ class _ConvTranspose(_ConvTransposeNd):
     _function: Any
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
-        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
+        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1,
+        bias: bool = True, dilation: int | Sequence[int] = 1, padding_mode: str = "zeros", device: Any = None,
+        dtype: Any = None,
     ) -> None:  # fmt: skip
         several = self._tuple
         super().__init__(
@@ -380,8 +388,9 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 class _LazyConv(_LazyConvXdMixin, _Conv):
     def __init__(
-        self, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device=None, dtype=None,
+        self, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        padding: int | str | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True,
+        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
         self._lazy(out_channels, bias, device, dtype)
@@ -431,8 +440,10 @@ class LazyConv3d(_LazyConv, Conv3d):
 
 class _LazyConvTranspose(_LazyConvXdMixin, _ConvTranspose):
     def __init__(
-        self, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1,
-        bias: bool = True, dilation=1, padding_mode: str = "zeros", device=None, dtype=None,
+        self, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1,
+        bias: bool = True, dilation: int | Sequence[int] = 1, padding_mode: str = "zeros", device: Any = None,
+        dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
             0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ..._typed import Tensor
 from .module import Module
 
@@ -62,7 +65,7 @@ class Unflatten(Module):
     __constants__ = ("dim", "unflattened_size")
     _shown = ("dim", "unflattened_size")
 
-    def __init__(self, dim: int | str, unflattened_size) -> None:
+    def __init__(self, dim: int | str, unflattened_size: Sequence[Any]) -> None:
         super().__init__()
         if isinstance(dim, str):
             raise TypeError(

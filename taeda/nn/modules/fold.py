@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ..._typed import Tensor
 from .. import functional as F
 from .module import Module
@@ -37,7 +40,14 @@ class Fold(Module):
     __constants__ = ("output_size", "kernel_size", "dilation", "padding", "stride")
     _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
-    def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1) -> None:
+    def __init__(
+        self,
+        output_size: Any,
+        kernel_size: int | Sequence[int],
+        dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
+    ) -> None:
         super().__init__()
         self.output_size = output_size
         self.kernel_size = kernel_size
@@ -77,7 +87,13 @@ class Unfold(Module):
     __constants__ = ("kernel_size", "dilation", "padding", "stride")
     _shown = ("kernel_size", "dilation", "padding", "stride")
 
-    def __init__(self, kernel_size, dilation=1, padding=0, stride=1) -> None:
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.dilation = dilation

@@ -20,6 +20,10 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 class Identity(Module):
     """The input as it is: for a layer that is to do nothing. It takes any arguments and ignores them.
 
+    Args:
+        *args: accepted.
+        **kwargs: accepted.
+
     Shape:
         input: ``(*)``, any shape and dtype.
         output: the input.
@@ -31,7 +35,7 @@ class Identity(Module):
         taeda.Size([2, 3])
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
@@ -70,7 +74,9 @@ class Linear(Module):
     out_features: int
     weight: Tensor
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -127,7 +133,13 @@ class Bilinear(Module):
     __constants__ = ("in1_features", "in2_features", "out_features")
 
     def __init__(
-        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device=None, dtype=None
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if in1_features <= 0:
@@ -160,6 +172,12 @@ class LazyLinear(LazyModuleMixin, Linear):
     """A :class:`Linear` that takes ``in_features`` from its first input, as after ``Flatten``, whose size is work to
     find.
 
+    Args:
+        out_features: size of the last dimension of the output.
+        bias: whether to add ``b``.
+        device: of the parameters.
+        dtype: of the parameters.
+
     Examples:
         >>> model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.LazyLinear(10))
         >>> model(taeda.randn(2, 1, 28, 28)).shape
@@ -173,7 +191,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     weight: Any
     bias: Any
 
-    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from ..._typed import Tensor
 from .. import functional as F
@@ -40,7 +41,7 @@ class _Loss(Module):
 
     __constants__: tuple[str, ...] = ("reduction",)
 
-    def __init__(self, size_average=None, reduce=None, reduction: str = "mean") -> None:
+    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
             reduction = legacy_get_string(size_average, reduce)
@@ -52,9 +53,18 @@ class _WeightedLoss(_Loss):
 
     Args:
         weight: of each class, or of each element where there are no classes.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
     """
 
-    def __init__(self, weight: Tensor | None = None, size_average=None, reduce=None, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -91,6 +101,9 @@ class SmoothL1Loss(_Loss):
     Smooth at 0, and outliers pull no more than in :class:`L1Loss`. Source: Girshick 2015, "Fast R-CNN".
 
     Args:
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         beta: where the two forms meet, at least 0.
 
     Raises:
@@ -101,7 +114,9 @@ class SmoothL1Loss(_Loss):
         tensor([0.1250, 3.5000])
     """
 
-    def __init__(self, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0) -> None:
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
@@ -116,6 +131,7 @@ class HuberLoss(_Loss):
     It is ``delta`` times :class:`SmoothL1Loss`.
 
     Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         delta: where the two forms meet, above 0.
 
     Raises:
@@ -147,7 +163,10 @@ class CrossEntropyLoss(_WeightedLoss):
 
     Args:
         weight: ``(C,)``, a weight for each class, or None.
+        size_average: older form of ``reduction``.
         ignore_index: a class number that does not count, as for padding.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         label_smoothing: share of the target that is spread over all classes, in ``[0, 1]`` (Szegedy et al. 2015).
 
     Shape:
@@ -172,7 +191,8 @@ class CrossEntropyLoss(_WeightedLoss):
     __constants__ = ("ignore_index", "reduction", "label_smoothing")
 
     def __init__(
-        self, weight: Tensor | None = None, size_average=None, ignore_index: int = -100, reduce=None,
+        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+        reduce: bool | None = None,
         reduction: str = "mean", label_smoothing: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
@@ -199,6 +219,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         bias: whether the linear layer has one.
         device: of its parameters.
         dtype: of its parameters.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         weight: ``(num_classes,)``, a weight for each class, or None.
         ignore_index: a class number that does not count.
         label_smoothing: share of the target that is spread over all classes.
@@ -222,7 +243,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     def __init__(
         self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
-        device=None, dtype=None, reduction: str = "mean", weight: Tensor | None = None,
+        device: Any = None, dtype: Any = None, reduction: str = "mean", weight: Tensor | None = None,
         ignore_index: int | None = None, label_smoothing: float = 0.0,
         options: F.LinearCrossEntropyOptions | None = None,
     ) -> None:  # fmt: skip
@@ -262,7 +283,10 @@ class NLLLoss(_WeightedLoss):
 
     Args:
         weight: ``(C,)``, a weight for each class, or None.
+        size_average: older form of ``reduction``.
         ignore_index: a class number that does not count.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Shape:
         input: ``(N, C)``, ``(C,)`` or ``(N, C, d1, ...)``. Floating-point.
@@ -281,7 +305,8 @@ class NLLLoss(_WeightedLoss):
     __constants__ = ("ignore_index", "reduction")
 
     def __init__(
-        self, weight: Tensor | None = None, size_average=None, ignore_index: int = -100, reduce=None,
+        self, weight: Tensor | None = None, size_average: bool | None = None, ignore_index: int = -100,
+        reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
@@ -321,6 +346,9 @@ class BCEWithLogitsLoss(_Loss):
 
     Args:
         weight: a factor of each element, which broadcasts, or None.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
         pos_weight: a factor of the term of ``y``, which broadcasts: above 1 for classes that are rare.
 
     Raises:
@@ -334,7 +362,8 @@ class BCEWithLogitsLoss(_Loss):
     """
 
     def __init__(
-        self, weight: Tensor | None = None, size_average=None, reduce=None, reduction: str = "mean",
+        self, weight: Tensor | None = None, size_average: bool | None = None, reduce: bool | None = None,
+        reduction: str = "mean",
         pos_weight: Tensor | None = None,
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
@@ -354,6 +383,8 @@ class KLDivLoss(_Loss):
     the number of elements.
 
     Args:
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
         reduction: ``"batchmean"``, ``"mean"``, ``"sum"`` or ``"none"``.
         log_target: the target holds log-probabilities, too.
 
@@ -363,7 +394,13 @@ class KLDivLoss(_Loss):
         tensor(0.3681)
     """
 
-    def __init__(self, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False) -> None:
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
@@ -378,7 +415,10 @@ class PoissonNLLLoss(_Loss):
         log_input: the input is the logarithm of the rate; else the rate, and the loss ``input - target * log(input +
             eps)``.
         full: add Stirling's approximation of ``log(target!)`` where the target is above 1.
+        size_average: older form of ``reduction``.
         eps: keeps ``log(0)`` away.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Examples:
         >>> nn.PoissonNLLLoss()(taeda.tensor([0.0, 1.0]), taeda.tensor([2.0, 3.0]))
@@ -388,7 +428,8 @@ class PoissonNLLLoss(_Loss):
     __constants__ = ("log_input", "full", "eps", "reduction")
 
     def __init__(
-        self, log_input: bool = True, full: bool = False, size_average=None, eps: float = 1e-8, reduce=None,
+        self, log_input: bool = True, full: bool = False, size_average: bool | None = None, eps: float = 1e-8,
+        reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
@@ -410,6 +451,7 @@ class GaussianNLLLoss(_Loss):
     Args:
         full: add the constant ``log(2 * pi) / 2``.
         eps: least variance that is used.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Shape:
         input: ``(N, *)``, the mean. Floating-point.
@@ -442,11 +484,16 @@ class _MarginLoss(_Loss):
 
     Args:
         margin: a difference below it costs something.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
     """
 
     __constants__ = ("margin", "reduction")
 
-    def __init__(self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean") -> None:
+    def __init__(
+        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
@@ -454,12 +501,20 @@ class _MarginLoss(_Loss):
 class HingeEmbeddingLoss(_MarginLoss):
     """``x`` where ``y = 1``, ``max(0, margin - x)`` where ``y = -1``: distances small for pairs that belong together.
 
+    Args:
+        margin: a difference below it costs something.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
+
     Examples:
         >>> nn.HingeEmbeddingLoss(reduction="none")(taeda.tensor([0.25, 0.25]), taeda.tensor([1, -1]))
         tensor([0.2500, 0.7500])
     """
 
-    def __init__(self, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean") -> None:
+    def __init__(
+        self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
         super().__init__(margin, size_average, reduce, reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -531,6 +586,9 @@ class MultiMarginLoss(_WeightedLoss):
         p: 1 or 2.
         margin: by how much the right class should be ahead.
         weight: ``(C,)``, a factor for each right class, or None.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Shape:
         input: ``(N, C)`` or ``(C,)``, scores. Floating-point.
@@ -549,7 +607,8 @@ class MultiMarginLoss(_WeightedLoss):
     __constants__ = ("p", "margin", "reduction")
 
     def __init__(
-        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average=None, reduce=None,
+        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average: bool | None = None,
+        reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
@@ -618,6 +677,9 @@ class TripletMarginLoss(_Loss):
         p: of the norm.
         eps: added to each difference.
         swap: use the distance of positive and negative where it is below that of anchor and negative.
+        size_average: older form of ``reduction``.
+        reduce: older form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Shape:
         anchor: ``(N, D)`` or ``(D,)``. Floating-point.
@@ -638,8 +700,9 @@ class TripletMarginLoss(_Loss):
     __constants__ = ("margin", "p", "eps", "swap", "reduction")
 
     def __init__(
-        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, size_average=None,
-        reduce=None, reduction: str = "mean",
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+        size_average: bool | None = None,
+        reduce: bool | None = None, reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
@@ -663,6 +726,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         distance_function: ``d``, a function of two tensors; the Euclidean distance if None.
         margin: by how much nearer the positive should be, above 0.
         swap: use the distance of positive and negative where it is below that of anchor and negative.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
     Shape:
         anchor: as the distance function takes them, with it ``(N, D)`` or ``(D,)``. Floating-point.

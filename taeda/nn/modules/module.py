@@ -86,6 +86,10 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
     ``forward``. Calling the module runs ``forward`` with its hooks. ``parameters()`` finds what was assigned,
     ``state_dict()`` saves it and ``to()`` moves it. ``train()`` and ``eval()`` switch layers such as dropout.
 
+    Args:
+        *args: for the next base class, where ``call_super_init`` is set.
+        **kwargs: the same by name.
+
     Raises:
         AttributeError: something is assigned before ``super().__init__()``.
         NotImplementedError: in a call, there is no ``forward``.
@@ -126,7 +130,7 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         super().__init_subclass__(**kwargs)
         quicken(cls)
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
             got = (
                 f"{len(args)} positional arguments"
@@ -160,6 +164,11 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
             name: the attribute.
             tensor: its value, or None.
             persistent: whether it is part of ``state_dict``.
+
+        Raises:
+            AttributeError: ``super().__init__()`` was not called.
+            KeyError: there is an attribute of that name, or it is no name.
+            TypeError: ``tensor`` is no tensor, or ``name`` no text.
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call: begin with super().__init__()")
@@ -222,6 +231,12 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
     # ---- lookup -----------------------------------------------------------------------------------------------------
     def get_submodule(self, target: str) -> Module:
         """The module at the dotted path ``target``; ``self`` for the empty one.
+
+        Args:
+            target: names of children, with dots.
+
+        Returns:
+            The module.
 
         Raises:
             AttributeError: there is none, or what is there is no Module.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 from ..._typed import Tensor
@@ -120,8 +121,9 @@ class LayerNorm(_Affine):
     __constants__ = ("normalized_shape", "eps", "elementwise_affine")
 
     def __init__(
-        self, normalized_shape, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device=None,
-        dtype=None,
+        self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
+        bias: bool = True, device: Any = None,
+        dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
@@ -171,7 +173,8 @@ class GroupNorm(_Affine):
     __constants__ = ("num_groups", "num_channels", "eps", "affine")
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device=None, dtype=None, *,
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
+        dtype: Any = None, *,
         bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -222,7 +225,12 @@ class RMSNorm(_Affine):
     __constants__ = ("normalized_shape", "eps", "elementwise_affine")
 
     def __init__(
-        self, normalized_shape, eps: float | None = None, elementwise_affine: bool = True, device=None, dtype=None
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..._typed import Tensor
 from .. import functional as F
 from .module import Module
@@ -20,7 +22,6 @@ class _PadNd(Module):
     Args:
         padding: one width for every side, or ``(left, right, top, bottom, front, back)`` as far as there are
             dimensions; a negative width crops.
-        value: what the padding is filled with.
 
     Shape:
         input: ``(N, C, *)`` or ``(C, *)``, any dtype.
@@ -34,7 +35,7 @@ class _PadNd(Module):
     _dims = 0
     _mode = "constant"
 
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
         self.padding = _ntuple(2 * self._dims)(padding)
 
@@ -74,9 +75,17 @@ class _ReplicationPadNd(_PadNd):
 
 
 class _ConstantPadNd(_PadNd):
+    """Pads with a value.
+
+    Args:
+        padding: one width for every side, or ``(left, right, top, bottom, front, back)`` as far as there are
+            dimensions; a negative width crops.
+        value: what the padding is filled with.
+    """
+
     __constants__ = ("padding", "value")
 
-    def __init__(self, padding, value: float) -> None:
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
         super().__init__(padding)
         self.value = value
 
@@ -88,7 +97,7 @@ class _ConstantPadNd(_PadNd):
 
 
 class _ZeroPadNd(_ConstantPadNd):
-    def __init__(self, padding) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:

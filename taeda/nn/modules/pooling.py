@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._typed import Tensor
@@ -47,7 +48,13 @@ class _MaxPoolNd(_Pool):
     _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, dilation=1, return_indices: bool = False, ceil_mode: bool = False
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
@@ -123,7 +130,12 @@ class _MaxUnpoolNd(_Pool):
 
     _dims = 0
 
-    def __init__(self, kernel_size, stride=None, padding=0) -> None:
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+    ) -> None:
         super().__init__()
         full = _ntuple(self._dims)
         self.kernel_size = full(kernel_size)
@@ -199,7 +211,8 @@ class _AvgPoolNd(_Pool):
     )  # fmt: skip
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True,
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -220,6 +233,13 @@ class _AvgPoolNd(_Pool):
 class AvgPool1d(_AvgPoolNd):
     """The mean of each window of a signal.
 
+    Args:
+        kernel_size: size of the window.
+        stride: step between windows; ``kernel_size`` if None.
+        padding: zeros on both sides, at most half the window.
+        ceil_mode: round the output size up rather than down.
+        count_include_pad: whether padding counts in the mean.
+
     Examples:
         >>> nn.AvgPool1d(2)(taeda.tensor([[[1.0, 3.0, 2.0, 8.0, 5.0]]]))
         tensor([[[2., 5.]]])
@@ -228,7 +248,12 @@ class AvgPool1d(_AvgPoolNd):
     __constants__ = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
     ) -> None:
         full = _ntuple(1)
         stride = stride if stride is not None else kernel_size
@@ -269,6 +294,7 @@ class _FractionalMaxPoolNd(_Pool):
         output_size: size of the output, one number or one for each dimension; or give ``output_ratio``.
         output_ratio: its ratio to that of the input, between 0 and 1.
         return_indices: return also where the maxima were, int64.
+        _random_samples: ``(N, C, dimensions)``, where windows begin, in ``[0, 1)``; None: random.
 
     Shape:
         input: ``(N, C, *)`` or ``(C, *)``. Floating-point.
@@ -283,7 +309,12 @@ class _FractionalMaxPoolNd(_Pool):
     _dims = 0
 
     def __init__(
-        self, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
+        self,
+        kernel_size: int | Sequence[int],
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
     ) -> None:
         super().__init__()
         full = _ntuple(self._dims)
@@ -352,7 +383,13 @@ class _LPPoolNd(_Pool):
     __constants__ = ("norm_type", "kernel_size", "stride", "ceil_mode")
     _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
-    def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False) -> None:
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
@@ -419,7 +456,7 @@ class _AdaptiveMaxPoolNd(_Pool):
     __constants__ = ("output_size", "return_indices")
     _shown = ("output_size",)
 
-    def __init__(self, output_size, return_indices: bool = False) -> None:
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
@@ -446,7 +483,7 @@ class _AdaptiveAvgPoolNd(_Pool):
     __constants__ = ("output_size",)
     _shown = ("output_size",)
 
-    def __init__(self, output_size) -> None:
+    def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
 

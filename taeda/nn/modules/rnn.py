@@ -73,8 +73,9 @@ class RNNBase(Module):
 
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device=None,
-        dtype=None,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self._check(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
@@ -228,7 +229,7 @@ class RNNBase(Module):
     def _map_state(self, hx, fn):
         return fn(hx)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Any, hx: Any = None) -> Any:
         """The output of the last layer at every step, and the final state of every layer.
 
         Args:
@@ -236,6 +237,13 @@ class RNNBase(Module):
                 PackedSequence.
             hx: the first state, ``(num_layers * directions, N, hidden_size)``; zero if None. For an LSTM the pair
                 ``(h, c)``.
+
+        Returns:
+            The outputs, and the last states.
+
+        Raises:
+            ValueError: the input has other than two or three dimensions.
+            RuntimeError: ``hx`` has another number of dimensions or other sizes.
         """
         packed = input if isinstance(input, PackedSequence) else None
         batched = True
@@ -279,6 +287,10 @@ class RNN(RNNBase):
     It takes the arguments of :class:`RNNBase` without ``mode``, and ``nonlinearity``: ``"tanh"`` or ``"relu"`` (Elman
     1990).
 
+    Args:
+        *args: as for :class:`RNNBase`, without ``mode``; ``nonlinearity`` stands fourth.
+        **kwargs: the same by name.
+
     Examples:
         >>> rnn = nn.RNN(input_size=3, hidden_size=4)
         >>> output, last = rnn(taeda.randn(7, 2, 3))  # 7 steps, 2 sequences
@@ -288,7 +300,7 @@ class RNN(RNNBase):
         True
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if len(args) > 3:  # nonlinearity stands fourth
@@ -313,6 +325,10 @@ class GRU(RNNBase):
     ``mode``. Source: Cho et al. 2014, "Learning Phrase Representations using RNN Encoder-Decoder for Statistical
     Machine Translation".
 
+    Args:
+        *args: as for :class:`RNNBase`, without ``mode``.
+        **kwargs: the same by name.
+
     Examples:
         >>> gru = nn.GRU(3, 4, num_layers=2, batch_first=True)
         >>> output, last = gru(taeda.randn(2, 7, 3))
@@ -320,7 +336,7 @@ class GRU(RNNBase):
         (taeda.Size([2, 7, 4]), taeda.Size([2, 2, 4]))
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
@@ -338,6 +354,10 @@ class LSTM(RNNBase):
     ``o``. Takes the arguments of :class:`RNNBase` without ``mode``. Source: Hochreiter & Schmidhuber 1997, "Long
     Short-Term Memory".
 
+    Args:
+        *args: as for :class:`RNNBase`, without ``mode``.
+        **kwargs: the same by name.
+
     Shape:
         input: ``(L, N, input_size)``, ``(L, input_size)`` or a :class:`taeda.nn.utils.rnn.PackedSequence`.
             Floating-point.
@@ -352,7 +372,7 @@ class LSTM(RNNBase):
         (taeda.Size([7, 2, 8]), taeda.Size([2, 2, 4]), taeda.Size([2, 2, 4]))
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
@@ -411,7 +431,9 @@ class RNNCellBase(Module):
 
     __constants__: tuple[str, ...] = ("input_size", "hidden_size", "bias")
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -466,7 +488,12 @@ class RNNCell(RNNCellBase):
     Use it in your own loops; :class:`RNN` runs whole sequences faster.
 
     Args:
+        input_size: size of the input.
+        hidden_size: size of the state.
+        bias: whether there are biases.
         nonlinearity: ``"tanh"`` or ``"relu"``.
+        device: of the parameters.
+        dtype: of the parameters.
 
     Examples:
         >>> cell = nn.RNNCell(3, 4)
@@ -480,7 +507,13 @@ class RNNCell(RNNCellBase):
     __constants__ = ("input_size", "hidden_size", "bias", "nonlinearity")
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None, dtype=None
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
@@ -498,6 +531,13 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of an LSTM: ``(h', c')`` of ``x`` and ``(h, c)``. The formula is that of :class:`LSTM`.
 
+    Args:
+        input_size: size of the input.
+        hidden_size: size of the state.
+        bias: whether there are biases.
+        device: of the parameters.
+        dtype: of the parameters.
+
     Shape:
         input: ``(N, input_size)`` or ``(input_size,)``. Floating-point.
         hx: the pair ``(h, c)``, each ``(N, hidden_size)`` or ``(hidden_size,)``; zero if not given.
@@ -510,7 +550,9 @@ class LSTMCell(RNNCellBase):
         (taeda.Size([2, 4]), taeda.Size([2, 4]))
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -525,12 +567,21 @@ class LSTMCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of a GRU: ``h'`` of ``x`` and ``h``. The formula is that of :class:`GRU`.
 
+    Args:
+        input_size: size of the input.
+        hidden_size: size of the state.
+        bias: whether there are biases.
+        device: of the parameters.
+        dtype: of the parameters.
+
     Examples:
         >>> nn.GRUCell(3, 4)(taeda.randn(2, 3)).shape
         taeda.Size([2, 4])
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from ..._typed import Tensor
 from ...autograd import no_grad
@@ -60,6 +60,8 @@ class Embedding(_EmbeddingBase):
         norm_type: ``p`` of that norm.
         scale_grad_by_freq: divide a row's gradient by how often it occurs in the batch.
         sparse: the gradient is a sparse tensor of the rows that were looked up, as for :class:`taeda.optim.SparseAdam`.
+        _weight: the table; None: a new one.
+        _freeze: whether the table is not trained.
         device: of the table.
         dtype: of the table.
 
@@ -85,7 +87,7 @@ class Embedding(_EmbeddingBase):
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None,
-        _freeze: bool = False, device=None, dtype=None,
+        _freeze: bool = False, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_embeddings = num_embeddings
@@ -133,6 +135,7 @@ class EmbeddingBag(_EmbeddingBase):
         scale_grad_by_freq: divide a row's gradient by how often it occurs in the batch; not for ``"max"``.
         mode: ``"sum"``, ``"mean"`` or ``"max"``.
         sparse: the gradient is a sparse tensor of the rows that were looked up.
+        _weight: the table; None: a new one.
         include_last_offset: ``offsets`` has one more element, the end of the last bag.
         padding_idx: a row that bags leave out.
         device: of the table.
@@ -163,7 +166,7 @@ class EmbeddingBag(_EmbeddingBase):
     def __init__(
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
         scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None,
-        include_last_offset: bool = False, padding_idx: int | None = None, device=None, dtype=None,
+        include_last_offset: bool = False, padding_idx: int | None = None, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_embeddings = num_embeddings

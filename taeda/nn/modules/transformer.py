@@ -79,9 +79,10 @@ class _Layer(Module):
     _crosses = False  # whether it attends to another sequence as well
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation=F.relu,
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
         layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-        device=None, dtype=None,
+        device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         where = {"device": device, "dtype": dtype}
@@ -376,9 +377,10 @@ class Transformer(Module):
 
     def __init__(
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
-        dim_feedforward: int = 2048, dropout: float = 0.1, activation=F.relu, custom_encoder: Any = None,
+        dim_feedforward: int = 2048, dropout: float = 0.1, activation: str | Callable[[Tensor], Tensor] = F.relu,
+        custom_encoder: Any = None,
         custom_decoder: Any = None, layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
-        bias: bool = True, device=None, dtype=None,
+        bias: bool = True, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         where = {"device": device, "dtype": dtype}
@@ -433,13 +435,16 @@ class Transformer(Module):
         )  # fmt: skip
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device=None, dtype=None) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """A mask ``(sz, sz)`` that lets position i see positions up to i: 0 there, minus infinity elsewhere.
 
         Args:
             sz: length of the sequence.
             device: where the mask is.
             dtype: of the mask.
+
+        Returns:
+            ``(sz, sz)``.
 
         Examples:
             >>> nn.Transformer.generate_square_subsequent_mask(3)

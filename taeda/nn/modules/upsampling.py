@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..._typed import Tensor
@@ -46,7 +47,8 @@ class Upsample(Module):
     __constants__ = ("size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor")
 
     def __init__(
-        self, size=None, scale_factor=None, mode: str = "nearest", align_corners: bool | None = None,
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
+        mode: str = "nearest", align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -78,13 +80,19 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Nearest-neighbour upsampling of images: :class:`Upsample` with ``mode="nearest"``.
 
+    Args:
+        size: ``(H, W)`` of the output, or one number for both; or give ``scale_factor``.
+        scale_factor: output size over input size.
+
     Examples:
         >>> nn.UpsamplingNearest2d(scale_factor=2)(taeda.tensor([[[[1.0, 2.0]]]]))
         tensor([[[[1., 1., 2., 2.],
                   [1., 1., 2., 2.]]]])
     """
 
-    def __init__(self, size=None, scale_factor=None) -> None:
+    def __init__(
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+    ) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
@@ -92,10 +100,16 @@ class UpsamplingBilinear2d(Upsample):
     """Bilinear upsampling of images with aligned corners: :class:`Upsample` with ``mode="bilinear",
     align_corners=True``.
 
+    Args:
+        size: ``(H, W)`` of the output, or one number for both; or give ``scale_factor``.
+        scale_factor: output size over input size.
+
     Examples:
         >>> nn.UpsamplingBilinear2d(size=(1, 3))(taeda.tensor([[[[1.0, 2.0]]]]))
         tensor([[[[1.0000, 1.5000, 2.0000]]]])
     """
 
-    def __init__(self, size=None, scale_factor=None) -> None:
+    def __init__(
+        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+    ) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

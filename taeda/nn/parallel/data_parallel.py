@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -37,12 +38,17 @@ class DataParallel(Module):
     Shape:
         As of ``module``.
 
+    Raises:
+        ValueError: several devices are given, and there is no accelerator.
+
     Examples:
         >>> nn.DataParallel(nn.Linear(3, 2))(taeda.randn(8, 3)).shape
         taeda.Size([8, 2])
     """
 
-    def __init__(self, module: Module, device_ids=None, output_device=None, dim: int = 0) -> None:
+    def __init__(
+        self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0
+    ) -> None:
         super().__init__()
         there = _all_devices()
         if not there and len({str(i) for i in device_ids or ()}) > 1:

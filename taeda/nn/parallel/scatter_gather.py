@@ -22,6 +22,9 @@ def scatter(inputs: Any, target_gpus: Any, dim: int = 0) -> Any:
     Args:
         inputs: tensors, or tuples, lists and dicts of them.
         target_gpus: devices; None or none at all: whatever holds ``inputs``.
+        dim: the dimension of the batch.
+    Returns:
+        The parts, a list or tuple.
     """
     devices = list(target_gpus or ())
     if not devices:
@@ -90,6 +93,8 @@ def replicate(network: Any, devices: Any, detach: bool = False) -> list:
         network: a module.
         devices: the first is that of the module's own parameters and buffers.
         detach: leave the graph out.
+    Returns:
+        The copies.
     """
     return [_replica(network, device, detach, {}) for device in devices] if devices else [network]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 
@@ -23,8 +23,11 @@ _cache: dict[tuple[int, str], Tensor] = {}
 
 
 @contextmanager
-def cached():
+def cached() -> Iterator[None]:
     """A context in which each parametrised tensor is computed once and kept, as for a weight that is used many times.
+
+    Yields:
+        Nothing.
 
     Examples:
         >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))

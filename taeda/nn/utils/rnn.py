@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ... import _core
 from ..._core import contiguous_format, float16, float32, float64, int8, int16, int32, int64, uint8
@@ -49,7 +49,20 @@ class PackedSequence(_Packed):
         (tensor([1, 4, 2, 5, 3]), tensor([2, 2, 1]))
     """
 
-    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+    if TYPE_CHECKING:  # what documentation tools and editors read
+
+        def __init__(
+            self, data: Any, batch_sizes: Tensor | None = None, sorted_indices: Tensor | None = None,
+            unsorted_indices: Tensor | None = None,
+        ) -> None: ...  # fmt: skip
+
+    def __new__(
+        cls,
+        data: Any,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ):
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:
@@ -160,7 +173,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 @_kept_in_traces
 def pack_padded_sequence(
-    input: Tensor, lengths, batch_first: bool = False, enforce_sorted: bool = True
+    input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
     """Pack a padded batch, so that recurrent layers do not compute on padding.
 

@@ -91,6 +91,10 @@ def functional_call(
         kwargs: keyword arguments.
         tie_weights: names that share a tensor in the module share the given one.
         strict: every parameter and buffer must be given, and nothing else.
+    Returns:
+        What the module gives.
+    Raises:
+        RuntimeError: the module is a DataParallel, or names do not fit with ``strict``.
     """
     if isinstance(module, DataParallel):
         raise RuntimeError("The stateless API can't be used with nn.DataParallel module")

@@ -34,6 +34,12 @@ class Trees(NamedTuple):
     def leaves(self, x: Tensor) -> Tensor:
         """The leaf (rows, trees) that each row reaches in each tree.
 
+        Args:
+            x: ``(rows, features)``.
+
+        Returns:
+            Numbers of leaves, int64.
+
         Raises:
             ValueError: a tree has no leaf on the way.
         """

@@ -102,6 +102,12 @@ def targets() -> set[Any]:
 def translator_of(function: Any) -> Callable:
     """The function that writes a call with complex numbers.
 
+    Args:
+        function: the function of taeda that is called.
+
+    Returns:
+        A translator.
+
     Raises:
         Unsupported: nothing does.
     """

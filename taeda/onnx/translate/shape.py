@@ -29,6 +29,14 @@ def channels_first(g: Writer, x: Value, rank: int) -> Value:
 def static_size(x: Value, dim: int, what: str) -> int:
     """A size that must be known.
 
+    Args:
+        x: a value.
+        dim: which of its sizes.
+        what: of what it is, for messages.
+
+    Returns:
+        The size.
+
     Raises:
         Unsupported: it is not.
     """

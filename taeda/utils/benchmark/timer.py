@@ -180,11 +180,19 @@ class Timer:
     """Times a statement.
 
     Args:
-        stmt, setup: Python code, with ``global_setup`` before them once.
+        stmt: Python code, or a function's call.
+        setup: Python code that runs before it, once in each measurement.
+        global_setup: Python code that runs before ``setup``, once.
         timer: gives the time in seconds.
         globals: names that the code sees.
-        label, sub_label, description, env: what the result is called in reports.
+        label: what the result is called in reports.
+        sub_label: a second name.
+        description: a name of the variant, the head of a column.
+        env: a name of the environment.
         num_threads: threads to use meanwhile.
+        language: must be ``"python"``.
+    Raises:
+        ValueError: ``language`` is another.
     """
 
     def __init__(

@@ -131,7 +131,8 @@ class SummaryWriter:
         log_dir: the folder; by default ``runs/<date and time>_<host><comment>``.
         comment: end of the default folder's name.
         purge_step: after a restart, hide what was written from this step on.
-        max_queue, flush_secs: how many events, for how many seconds, are kept back at most.
+        max_queue: how many events are kept back at most.
+        flush_secs: for how many seconds they are kept back at most.
         filename_suffix: end of the files' names.
     """
 

@@ -36,7 +36,10 @@ class PowerSGDState:
         warm_start: begin from the last thin matrix.
         orthogonalization_epsilon: added to norms.
         random_seed: of the first thin matrices.
-        compression_stats_logging_frequency, batch_tensors_with_same_shape: accepted.
+        compression_stats_logging_frequency: accepted.
+        batch_tensors_with_same_shape: accepted.
+    Raises:
+        ValueError: ``start_powerSGD_iter`` is below 2, with ``use_error_feedback`` or ``warm_start``.
     """
 
     def __init__(

@@ -38,6 +38,8 @@ def get_params_to_average(params: Iterable[Any]) -> list[Tensor]:
 
     Args:
         params: of a model, or the parameter groups of an optimizer.
+    Returns:
+        A list.
     Raises:
         NotImplementedError: they are something else.
     """

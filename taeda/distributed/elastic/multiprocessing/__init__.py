@@ -24,6 +24,12 @@ class Std(enum.IntFlag):
     def from_str(cls, vm: str) -> Std | dict[int, Std]:
         """Parse ``"3"``, or ``"0:1,1:2"`` with values by local rank.
 
+        Args:
+            vm: the text.
+
+        Returns:
+            One value, or values by local rank.
+
         Raises:
             ValueError: it is something else.
         """

@@ -14,7 +14,8 @@ def visualize_sharding(dtensor: DTensor, header: str = "", use_rich: bool = Fals
 
     Args:
         dtensor: of one or two dimensions; nothing is printed of one without elements.
-        header, use_rich: accepted; the table is plain text, without a header, as PyTorch prints it without ``rich``.
+        header: accepted; the table has none.
+        use_rich: accepted; the table is plain text, as PyTorch prints it without ``rich``.
     Raises:
         RuntimeError: it has three dimensions or more.
     """

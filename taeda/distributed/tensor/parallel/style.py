@@ -162,7 +162,8 @@ class PrepareModuleInput(ParallelStyle):
     Args:
         input_layouts: how each positional argument lies; None for one that is left as it is.
         desired_input_layouts: how it shall lie.
-        input_kwarg_layouts, desired_input_kwarg_layouts: the same of keyword arguments.
+        input_kwarg_layouts: how arguments by name lie.
+        desired_input_kwarg_layouts: how they shall lie.
         use_local_output: give parts, no DTensors.
     Raises:
         AssertionError: there are not as many of both.

@@ -115,6 +115,9 @@ class PassManager:
     def add_checks(self, check: Callable[[Module], None]) -> None:
         """Run ``check(module)`` after passes.
 
+        Args:
+            check: the function.
+
         Raises:
             TypeError: it does not take one argument called ``module``.
         """
@@ -128,8 +131,15 @@ class PassManager:
     def __call__(self, module: Module) -> PassResult:
         """Run the passes.
 
+        Args:
+            module: the module.
+
+        Returns:
+            The module, and whether a pass changed it.
+
         Raises:
             Exception: a pass failed; its name and those of the passes before it are in the text.
+            TypeError: a pass gave no PassResult.
         """
         if not self._validated:
             self.solve_constraints()

@@ -26,7 +26,10 @@ def lift_subgraph_as_module(
     """A module of its own for a part of ``gm``'s Graph.
 
     Args:
+        gm: the module that the part is from.
+        subgraph: the part.
         comp_name: the name of the new module in its parent, for the map of paths.
+        class_name: the name of the new module's class.
     Returns:
         The module, and the old path of each of its submodules by the new one.
     """

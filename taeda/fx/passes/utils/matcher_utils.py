@@ -46,6 +46,7 @@ class SubgraphMatcher:
         ignore_literals: numbers and the like need not be equal.
     Raises:
         ValueError: the pattern has no Nodes but arguments, or some that nothing uses.
+        AssertionError: the pattern has a Node that nothing uses.
     """
 
     def __init__(

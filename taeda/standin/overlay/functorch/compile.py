@@ -205,10 +205,12 @@ def aot_function(
 
     Args:
         fn: a function of tensors, and of trees of them.
-        fw_compiler, bw_compiler: ``compiler(graph_module, example_inputs)`` gives a function of tensors that gives a
-            tuple; of one list where it has a true attribute ``_boxed_call``. The second one is the first by default.
+        fw_compiler: ``compiler(graph_module, example_inputs)`` gives a function of tensors that gives a tuple; of one
+            list where it has a true attribute ``_boxed_call``.
+        bw_compiler: the same for the derivative; ``fw_compiler`` by default.
         partition_fn: makes two graphs of the one of the function and its derivative.
         decompositions: from ops to functions that replace them.
+        **options: accepted.
     """
     made = _Compiled(fn, fw_compiler, bw_compiler or fw_compiler, partition_fn, decompositions)
     return functools.wraps(fn)(lambda *args, **kwargs: made(*args, **kwargs)) if hasattr(fn, "__name__") else made
