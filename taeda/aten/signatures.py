@@ -16,8 +16,8 @@ from .._schema import Argument, Schema, parse_schema
 PLACES = frozenset(
     "device layout pin_memory requires_grad memory_format non_blocking out inplace implicit sparse_grad".split()
 )
-#: Ops whose names differ here, and ops that take numbers in the place of tensors.
-_OTHERWISE = {"power": "pow", "true_divide": "div"}
+#: The signatures of functions that have other names here, and the ops that take numbers in the place of tensors.
+_OTHERWISE = {"power": ("pow",), "true_divide": ("div",), "split": ("split.Tensor", "split_with_sizes")}
 _WRAPPING = frozenset("add sub mul div".split())
 _TYPES: dict[str, tuple[type, ...]] = {
     "Tensor": (Tensor,), "int": (int,), "float": (int, float), "Scalar": (int, float, complex), "bool": (bool,),
@@ -49,9 +49,15 @@ def signature(name: str, overload: str = "default") -> Schema | None:
 @functools.cache
 def _overloads(name: str) -> tuple[Schema, ...]:
     """The signatures that may be the function ``name``, of those that give new results."""
-    name = _OTHERWISE.get(name, name)
-    read = [parse_schema(line) for prefix in ("", "special_") for line in signatures().get(f"aten::{prefix}{name}", ())]
-    return tuple(s for s in read if not s.outs and not (name in _WRAPPING and ".Scalar" in s.name))
+    names = _OTHERWISE.get(name, (name, f"special_{name}"))
+    lines = [
+        line
+        for n in names
+        for line in signatures().get(f"aten::{n.partition('.')[0]}", ())
+        if "." not in n or line.startswith(f"aten::{n}(")
+    ]
+    read = [parse_schema(line) for line in lines]
+    return tuple(s for s in read if not s.outs and not (names[0] in _WRAPPING and ".Scalar" in s.name))
 
 
 def matched(
@@ -65,7 +71,7 @@ def matched(
         given: the arguments by the names of the function here.
         value_of: gives an argument's value, for steps of graphs.
     """
-    wrapping = _OTHERWISE.get(name, name) in _WRAPPING
+    wrapping = _OTHERWISE.get(name, (name,))[0] in _WRAPPING
     for schema in _overloads(name):
         names, left, found = {a.name for a in schema.arguments}, dict(given), {}
         for i, a in enumerate(schema.arguments):

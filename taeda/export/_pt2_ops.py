@@ -239,14 +239,6 @@ def _fft(name: str) -> Callable:
     return call
 
 
-def _split(node: Node, g: dict) -> Any:
-    size: Any = g.get("split_size_or_sections", g.get("split_size"))
-    x, dim = g.get("tensor", g.get("input")), g.get("dim", 0)
-    if isinstance(size, (tuple, list)):
-        return "split_with_sizes.default", {"self": x, "split_sizes": list(size), "dim": dim}
-    return "split.Tensor", {"self": x, "split_size": size, "dim": dim}
-
-
 def _unique(node: Node, g: dict) -> Any:
     if "dim" in g:
         return None
@@ -291,7 +283,7 @@ _SPECIAL: dict[str, Callable] = {
     "var": _var, "std": _var, "to": _to, "arange": _arange, "sort": _sort,
     "view": _view, "empty": _empty, "interpolate": _interpolate, "grid_sample": _grid, "grid_sampler_2d": _grid,
     "fft_c2c": _fft("_fft_c2c"), "fft_r2c": _fft("_fft_r2c"), "fft_c2r": _fft("_fft_c2r"),
-    "einsum": _einsum, "split": _split, "cdist": _cdist, "unique": _unique,
+    "einsum": _einsum, "cdist": _cdist, "unique": _unique,
     "batch_norm": _batch_norm, "batch_norm_functional": _norm_functional,
     **{f"max_pool{d}d{end}": _pooled for d in (1, 2, 3) for end in ("", "_with_indices")},
     **{f"adaptive_{kind}_pool{d}d": _adaptive for kind in ("avg", "max") for d in (1, 2, 3)},

@@ -173,10 +173,6 @@ _CALLS: dict[str, Callable] = {
     "relu_backward": lambda g, out: ("threshold_backward.default", (g, out, 0)),
     "reshape": _reshape_call,
     "softmax": _softmax_call("_softmax"),
-    "split": lambda x, size, *dim: (
-        "split_with_sizes.default" if isinstance(size, (tuple, list)) else "split.Tensor",
-        (x, size, *dim),
-    ),
     "to_dtype": lambda x, dtype: ("_to_copy.default", (x,), {"dtype": dtype}),
     "view": _view_call,
     "where": lambda *args: ("where.self", args),
