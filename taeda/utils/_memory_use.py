@@ -22,7 +22,7 @@ from ._calls import tensors, watched
 
 __all__ = ["Block", "MemoryUse", "memory_use"]
 
-#: What holds memory, in the order of the picture from below.
+#: The kinds of memory, in the order of the picture from below.
 KINDS = ["parameters", "optimizer", "gradients", "buffers", "activations", "backward", "temporary", "other"]
 #: Points of time in a picture.
 _POINTS = 700
@@ -58,7 +58,7 @@ class Block:
 
 
 class MemoryUse:
-    """What :func:`memory_use` found. ``print`` shows who holds the most at the peak; notebooks show the picture.
+    """The result of :func:`memory_use`. ``print`` shows who holds the most at the peak; notebooks show the picture.
 
     Attributes:
         blocks: every :class:`Block` that was seen, in the order in which they were made.
