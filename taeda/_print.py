@@ -18,7 +18,7 @@ __all__ = ["get_printoptions", "printoptions", "set_printoptions", "sparse_repr"
 
 
 class _Options:
-    """What :func:`set_printoptions` sets."""  # no dataclass: importing those costs as much as all of this module
+    """The settings of :func:`set_printoptions`."""  # no dataclass: importing those costs as much as all of this module
 
     def __init__(self) -> None:
         self.precision: int = 4

@@ -28,7 +28,7 @@ _CONDITIONS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite",
 _OF_ANY = ("abs", "maximum", "minimum", "sign", "add", "sub", "mul", "floordiv", "mod", "neg", "where")
 _tracing = threading.local()
 
-#: What a function of :func:`taeda.kernel.grid` may contain.
+#: The operations that a function of :func:`taeda.kernel.grid` may contain.
 ALLOWED = (
     "In a function over an index space stand + - * / // % ** comparisons & | ~, x[i, j], out[i, j] = value, x.load, "
     "out.store, x.shape, and of taeda.kernel tiles, arange, whole, range, zeros, full, scalar, dot, sum, max, min, "

@@ -256,7 +256,7 @@ _OPERATORS: dict[str, tuple] = {
 #: Folds over a row, by name.
 _FOLDS = ("sum", "mean", "max", "min", "prod", "var")
 
-#: What functions over an index space are written with, besides; in modules that are read when one is asked for.
+#: Further names for functions over an index space, in modules that are read when one is asked for.
 _GRID = ("grid", "tune")
 _TILES = ("arange", "cdiv", "dot", "full", "rand", "range", "scalar", "tiles", "whole", "zeros")
 

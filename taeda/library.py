@@ -71,7 +71,7 @@ class CustomOpDef(CustomOp):
 
     vmap: Callable = staticmethod(Function.vmap)  #: the rule for a batch, as of a Function; none at first
     generate_vmap_rule = False
-    #: What a call gives whose arguments require grad: an error when it is differentiated, at once, or constants.
+    #: The result of a call whose arguments require grad: an error when it is differentiated, at once, or constants.
     without_derivative = "later"
     #: Where a derivative can be given, and what else can be said of an op without one.
     _gives_derivative, _says_none = (
@@ -325,7 +325,7 @@ class CustomOpDef(CustomOp):
         )
 
     def register_fake(self, fn: Callable, /) -> Callable:
-        """What gives results of the same sizes and dtypes, without values: programs are recorded with it.
+        """Register a function that gives results of the right sizes and dtypes, without values, to record programs.
 
         Without it, a recorded program has the ops that the implementation calls.
         """
@@ -503,7 +503,7 @@ class CustomOpDef(CustomOp):
         self._compute = custom_fwd(CustomOpDef._run, device_type=device_type, cast_inputs=cast_inputs)
 
     def register_vmap(self, func: Callable | None = None) -> Any:
-        """What vmap runs on the whole batch: ``func(info, in_dims, *args)`` gives the result and its ``out_dims``.
+        """Register a rule for whole batches: ``func(info, in_dims, *args)`` gives the result and its ``out_dims``.
 
         Arguments at the end that have their defaults are left out of ``args`` and ``in_dims``, as in PyTorch. Without a
         rule vmap runs the op example by example. Also a decorator.
@@ -663,7 +663,7 @@ def _flattened(args: tuple, kwargs: dict) -> tuple[list, tuple]:
 
 
 def _restored(given: tuple) -> tuple[tuple, dict]:
-    """What :func:`_flattened` was given; the last of ``given`` is the form."""
+    """The arguments that :func:`_flattened` was given; the last of ``given`` is their form."""
     (counts, names), end = given[-1], len(given) - 1 - len(given[-1][1])
     kwargs = dict(zip(names, given[end:-1], strict=True)) if names else {}
     if counts is None:
@@ -715,8 +715,8 @@ def _named(op: Any, what: str, lib: Any) -> CustomOpDef:
 def register_fake(
     op: Any, func: Callable | None = None, /, *, lib: Any = None, allow_override: bool = False, **kwargs: Any
 ) -> Any:
-    """What gives results of an op without values, from tensors without values: programs are recorded with it. Also a
-    decorator.
+    """Register a function that gives an op's results without values, from tensors without values, to record programs.
+    Also a decorator.
 
     For an op that was not made here it is accepted and not used.
 
@@ -803,7 +803,7 @@ def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /,
 
 
 def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
-    """What :func:`taeda.vmap` runs on the whole batch of a :func:`custom_op`; also a decorator.
+    """Register what :func:`taeda.vmap` runs on the whole batch of a :func:`custom_op`; also a decorator.
 
     Without it the op runs example by example.
 

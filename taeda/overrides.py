@@ -213,7 +213,7 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: 
 
 
 def _wrappers_module() -> Any:
-    """What asks the ``__torch_dispatch__`` of classes; it lies above this module, and few programs need it."""
+    """The module that asks the ``__torch_dispatch__`` of classes. It lies above this one, and few programs need it."""
     return above("utils._wrapper_subclass")
 
 
@@ -262,7 +262,7 @@ def _says_what_ops_do(x: Any) -> bool:
 
 
 def _dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
-    """What the core calls for a call that a mode or an argument may override."""
+    """The function that the core calls where a mode or an argument may override a call."""
     if getattr(function, "__name__", None) in _PLAIN and not any(_says_what_ops_do(x) for x in _relevant(args, [])):
         with DisableTorchFunction():
             return function(*args, **kwargs)
@@ -430,7 +430,7 @@ def _attribute(name: str, plain: Any) -> Any:
 
 
 def _rows(self: Any) -> Iterator:
-    """What iterating gives: of the class, as ``unbind`` gives them."""
+    """The rows, as ``unbind`` of the class gives them."""
     if self.dim() == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter(self.unbind(0))
@@ -438,7 +438,7 @@ def _rows(self: Any) -> Iterator:
 
 @functools.cache
 def _wrappers() -> dict[str, Any]:
-    """What an overriding subclass gets in place of Tensor's own methods and attributes; ops need nothing."""
+    """The methods and attributes that an overriding subclass gets in place of Tensor's own; ops need none."""
     made = {}
     operators = {f"__{side}{name}__" for name in _OPERATORS for side in ("", "r", "i")}
     for name, value in _own().items():
@@ -451,7 +451,7 @@ def _wrappers() -> dict[str, Any]:
 
 
 def _wrapper(name: str, value: Any) -> Any:
-    """What asks the class before ``value``, an attribute or a method; None for what is neither."""
+    """An attribute or method that asks the class before ``value``; None if ``value`` is neither."""
     if isinstance(value, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
         return _attribute(name, value)
     return _method(name, value) if callable(value) else None
@@ -627,8 +627,8 @@ def _make_wrapper_subclass(
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """What a parameter becomes when the entry ``other`` of a state dict is loaded into it, where
-    ``taeda.__future__.set_swap_module_params_on_conversion`` is set; ``__torch_function__`` of either may say.
+    """The new value of a parameter into which the entry ``other`` of a state dict is loaded, where
+    ``taeda.__future__.set_swap_module_params_on_conversion`` is set. ``__torch_function__`` of either may override it.
 
     Args:
         self: the parameter.

@@ -49,7 +49,7 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """What was added with :func:`add_safe_globals`."""
+    """The functions and classes added with :func:`add_safe_globals`."""
     return allowed()
 
 

@@ -305,7 +305,7 @@ class _Legacy(type):
         return isinstance(x, TypedStorage) and x.dtype is cls.dtype
 
     def __getattr__(cls, name: str) -> Any:
-        """What TypedStorage has; what makes a storage makes one of this dtype."""
+        """The attribute of TypedStorage; its constructors make storages of this dtype."""
         value = getattr(TypedStorage, name)
         return value.__func__.__get__(cls) if hasattr(value, "__self__") else value
 

@@ -62,6 +62,7 @@ class Callbacks:
     conjugated: Callable[..., Any]  # a call that has conjugate views among its arguments
     resolve: Callable[..., Any]  # a conjugate view as an ordinary tensor
     check_meta: Callable[..., Any]  # a call that has tensors on meta among its arguments
+    needs_values: Callable[[Exception], Exception]  # the error for a call that needs values of tensors on meta
 
     # ops/sparse_factories.py
     laid_out: Callable[..., Any]  # a call that has a layout other than strided among its arguments

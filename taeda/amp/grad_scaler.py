@@ -31,7 +31,7 @@ _NARROW = (float32, float16, bfloat16)
 
 
 class OptState(enum.Enum):
-    """What was done with an optimiser since the last ``update``."""
+    """The stage of an optimiser since the last ``update``."""
 
     READY = 0
     UNSCALED = 1

@@ -126,7 +126,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
 
 class _Info:
-    """What the namespace offers: devices, dtypes and abilities."""
+    """The devices, dtypes and abilities of the namespace."""
 
     def capabilities(self) -> dict[str, Any]:
         """Abilities that the standard leaves open."""
@@ -159,5 +159,5 @@ class _Info:
 
 
 def __array_namespace_info__() -> _Info:
-    """What the namespace offers: devices, dtypes and abilities."""
+    """The devices, dtypes and abilities of the namespace."""
     return _Info()

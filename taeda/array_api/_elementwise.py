@@ -98,7 +98,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Tensor:
 
 
 def remainder(x1: Any, x2: Any, /) -> Tensor:
-    """What is left of ``x1`` over ``x2``, with the sign of ``x2``, which a zero has too; see
+    """The remainder of ``x1 / x2``, with the sign of ``x2``, which a zero has too; see
     :func:`taeda.remainder`."""
     first, second = promoted("remainder", x1, x2)
     rest = taeda.remainder(first, second)

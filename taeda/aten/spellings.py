@@ -180,7 +180,7 @@ def _upsample(name: str) -> Callable:
 
 # ---- Fourier transforms ---------------------------------------------------------------------------------------------
 
-#: Of transforms, forward and back, the scales that the library has numbers for: 1, ``1 / sqrt(n)`` and ``1 / n``.
+#: The scales of transforms, forward and back, by their number: 1, ``1 / sqrt(n)`` and ``1 / n``.
 _NORMS = {True: ("backward", "ortho", "forward"), False: ("forward", "ortho", "backward")}
 
 
@@ -302,7 +302,7 @@ def same_name(name: str) -> Callable | None:
 
 @functools.cache
 def function_of(name: str, overload: str = "") -> Callable | None:
-    """What computes the native op ``name``; None where nothing does.
+    """The function that computes the native op ``name``, or None.
 
     Args:
         name: without its namespace.

@@ -44,8 +44,8 @@ def _named(name: str, defaults: dict[str, Any], doc: str, function: Any) -> Any:
 
 _NO = "is_available() = False: Whether it is used: False."
 
-#: Of each library: what it is, its switches as they are at first, what ``flags`` sets them to unless it is told, what
-#: it answers, and whether it has ``set_flags``.
+#: For each library: what it is, its switches at first, their values in ``flags`` unless given, its answer, and
+#: whether it has ``set_flags``.
 LIBRARIES: dict[str, tuple[str, dict[str, Any], dict[str, Any], str, bool]] = {
     "cudnn": (
         "cuDNN, which is not used: convolution is deterministic whatever ``deterministic`` and ``benchmark`` say.",

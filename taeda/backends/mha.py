@@ -6,7 +6,7 @@ _enabled = True
 
 
 def get_fastpath_enabled() -> bool:
-    """What :func:`set_fastpath_enabled` was last told."""
+    """The value set last by :func:`set_fastpath_enabled`."""
     return _enabled
 
 

@@ -108,7 +108,7 @@ def current_stream(device: Any = None) -> Stream:
 
 
 class StreamContext:
-    """What :func:`stream` gives: within it work goes to another queue of the CPU, which is the same."""
+    """The context of :func:`stream`: within it, work goes to another queue of the CPU, which is the same one."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream

@@ -186,7 +186,7 @@ globals().update({f"{name}Tensor": _typed(f"{name}Tensor") for name in _TYPES})
 
 
 def __getattr__(name: str) -> Any:
-    """What is known only when a GPU was looked for."""
+    """Attributes that are known only once a GPU was looked for."""
     if name == "default_generators":
         return random.generators()
     if name == "_initialized":

@@ -113,7 +113,7 @@ _WAYS = {
 
 
 def hosted_launch(number: int, address: int) -> int:
-    """What runs launches of a function of the core on a device: a kernel, or one of :data:`_WAYS`."""
+    """The number of the kernel, or of one of :data:`_WAYS`, that runs a function of the core on a device."""
     name = _HOSTED.get(address)
     if name is None:
         raise NotImplementedError(
@@ -127,7 +127,7 @@ def hosted_launch(number: int, address: int) -> int:
 
 
 class Events:
-    """What the allocator asks about other streams."""
+    """Events by which the allocator asks about other streams."""
 
     def record(self, index: int, stream: int) -> int:
         event = get(POINTER, "cuEventCreate", 2)  # CU_EVENT_DISABLE_TIMING
@@ -221,7 +221,7 @@ class Cuda(Contract):
         return _native.is_pinned_at(tensor.data_ptr())
 
 
-#: What is counted of pinned memory, and the names under which PyTorch has it.
+#: The counts of pinned memory, and PyTorch's names for them.
 PINNED = {
     "allocations": ("allocation", "segment", "active_requests"),
     "bytes": ("allocated_bytes", "reserved_bytes", "active_bytes"),
@@ -254,8 +254,8 @@ def _free_pinned(index: int, address: int, nbytes: int) -> None:
     call("cuMemFreeHost", address)
 
 
-#: What modules above this one say: ``describe(device)``, its properties as a dict; ``explain(memory, nbytes)``, the
-#: message where there is no more memory.
+#: Functions of modules above this one: ``describe(device)`` gives its properties as a dict, ``explain(memory,
+#: nbytes)`` the message where there is no more memory.
 HOOKS: dict[str, Callable] = {}
 
 _why: str | None = "nobody asked yet"

@@ -175,7 +175,7 @@ def ask(name: str, *args: Any) -> int:
 
 
 def get(kind: Any, name: str, *args: Any) -> Any:
-    """What a function gives through its first parameter, a pointer to a ``kind``."""
+    """The result of a function that writes it to its first parameter, a pointer to a ``kind``."""
     made = kind()
     call(name, ctypes.byref(made), *args)
     return made.value

@@ -19,7 +19,7 @@ _NAME = "libnccl.so.2"
 
 
 class UniqueId(ctypes.Structure):
-    """What the processes of a communicator know it by: the ``ncclUniqueId``."""
+    """The identifier that the processes of a communicator share: ``ncclUniqueId``."""
 
     _fields_ = (("internal", ctypes.c_char * 128),)
 

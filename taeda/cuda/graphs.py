@@ -256,7 +256,7 @@ class CUDAGraph:
 
 
 class _Held:
-    """What a graph has of the driver and of memory."""
+    """The objects of the driver and the memory that a graph holds."""
 
     def __init__(self, captured: Any, graph: int, states: list[int]) -> None:
         self.captured, self.graph, self.executable, self.states = captured, graph, 0, states

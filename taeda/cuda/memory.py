@@ -255,7 +255,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 
 def get_per_process_memory_fraction(device: Any = None) -> float:
-    """What was set by :func:`set_per_process_memory_fraction`; 1.0 at first."""
+    """The part set by :func:`set_per_process_memory_fraction`; 1.0 at first."""
     memory = MEMORIES[index_of(device)]
     return 1.0 if memory.limit < 0 else memory.limit / mem_get_info(device)[1]
 

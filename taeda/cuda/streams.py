@@ -278,7 +278,7 @@ def set_stream(stream: Stream | None) -> None:
 
 
 class StreamContext:
-    """What :func:`stream` gives: within it, work goes to the stream, and its GPU is the current one."""
+    """The context of :func:`stream`: within it, work goes to the stream, and its GPU is the current one."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream

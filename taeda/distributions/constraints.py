@@ -231,7 +231,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
 class _Bounded(Constraint):
-    """What lies between bounds that are given: its attributes, in the order of ``_bounds``."""
+    """Values between given bounds. The bounds are attributes, in the order of ``_bounds``."""
 
     _bounds: tuple[str, ...] = ()
 

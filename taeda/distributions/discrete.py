@@ -228,7 +228,7 @@ class NegativeBinomial(ProbsOrLogits):
 
     @lazy_property
     def _gamma(self) -> Gamma:
-        """Of the rates: a Poisson number with such a rate is negative binomial."""
+        """The distribution of the rates: a Poisson number with such a rate is negative binomial."""
         return Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:

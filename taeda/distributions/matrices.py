@@ -82,7 +82,7 @@ def scale_tril_of(name: str, matrix: Tensor) -> Tensor:
 
 
 class _OneMatrix(Distribution):
-    """Of one of three matrices that is given, the other two."""
+    """A distribution that is given one of three matrices and computes the other two."""
 
     _unbroadcasted_scale_tril: Tensor
 

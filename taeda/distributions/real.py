@@ -333,8 +333,8 @@ class Gumbel(TransformedDistribution):
 
 
 class GeneralizedPareto(Distribution):
-    """What exceeds a high threshold: ``P(X > x) = (1 + concentration * z) ** (-1 / concentration)``, ``z = (x - loc) /
-    scale``.
+    """The excess over a high threshold: ``P(X > x) = (1 + concentration * z) ** (-1 / concentration)``, with ``z = (x -
+    loc) / scale``.
 
     For concentration 0 it is ``exp(-z)``. The support is ``x >= loc``; for a negative concentration up to ``loc - scale
     / concentration``. The batch shape is that to which the parameters broadcast; the event shape is ``()``.

@@ -49,7 +49,7 @@ class Transform:
     bijective: Any = False
     domain: Any
     codomain: Any
-    #: Of a class with a constructor of its own: the attributes that are its arguments.
+    #: The attributes that are the arguments of a class's own constructor.
     _arguments: tuple[str, ...]
 
     def __init__(self, cache_size: int = 0):

@@ -18,7 +18,14 @@ from taeda._settings import get_default_device
 from taeda.amp.autocast_mode import converts
 from taeda.aten import OpOverload
 from taeda.fx import Graph, GraphModule, Node
-from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, SymInt, _Symbolic
+from taeda.fx.experimental.symbolic_shapes import (
+    _FUNCTIONS,
+    Expr,
+    GuardOnDataDependentSymNode,
+    SymBool,
+    SymInt,
+    _Symbolic,
+)
 from taeda.fx.node import map_aggregate
 from taeda.fx.operator_schemas import writes
 from taeda.nn.modules import _hooks
@@ -242,11 +249,11 @@ class Capture(Numbers):
     def _run(self, function: Any, run: Callable, given: tuple, sample: int, whole: bool = False) -> Any:
         args, kwargs = map_aggregate(given, functools.partial(_sample, sample))
         try:
-            with planning():
+            with planning(lambda: refuse_value(f"{function.__name__}()", self.where())):
                 return run(sample, (args, kwargs)) if whole else run(*without_masks(function, args), **kwargs)
+        except GuardOnDataDependentSymNode:
+            raise
         except Exception as error:
-            if "Tensor.item() cannot be called on meta" in str(error) or "on device meta have none" in str(error):
-                refuse_value(f"{function.__name__}()", self.where())
             if sample == 0 and not self.found:
                 raise
             text = f"{function.__name__} fails: {error}\n{self.where()}"

@@ -8,92 +8,43 @@ from collections.abc import Callable
 from typing import Any
 
 from taeda._core import Op, Tensor
-from taeda.aten import overload_of
+from taeda.aten.signatures import PLACES, matched, signature
 from taeda.aten.spellings import CDIST_MODES
 from taeda.fx import Node
-from taeda.fx.experimental.symbolic_shapes import SymBool, SymFloat, SymInt
-from taeda.jit.schemas import Schema, overloads
-from taeda.jit.types import BOOL, FLOAT, INT, NUMBER, REQUIRED, STR, TENSOR, Type
+from taeda.fx.experimental.symbolic_shapes import SymBool
 
 from .. import _core
 from ._unknown_sizes import _bound
 
-#: Arguments that say where a result is, or that hold by themselves.
-_PLACES = frozenset(
-    "device layout pin_memory requires_grad memory_format non_blocking out inplace implicit sparse_grad".split()
-)
-
 Call = tuple[str, list[tuple[str, Any, bool]]]
 
 
-def _schemas(name: str) -> list[Schema]:
-    """The signatures of ATen's ops that may be the op ``name``."""
-    return [s for prefix in ("", "special_") for s in overloads(f"aten::{prefix}{name}")]
+def _value(x: Any) -> Any:
+    """The value of an argument: that of the step which computes it in the example."""
+    value = x.meta.get("val") if isinstance(x, Node) else x
+    return True if isinstance(value, SymBool) else value
 
 
 def _matched(function: Any, given: dict[str, Any]) -> Call | None:
-    """The first of ATen's overloads of the same name that takes these arguments.
-
-    Arguments go by name, or by place where an argument is called otherwise here (``self`` is ``input``).
-    """
+    """The first of ATen's overloads of the same name that takes these arguments."""
     ours = list(function.params if isinstance(function, Op) else inspect.signature(function).parameters)
     given = {**given, **given.get("kwargs", {})}
     given.pop("kwargs", None)
-    for schema in _schemas(function.__name__):
-        names, left, values = {p.name for p in schema.parameters}, dict(given), []
-        for i, p in enumerate(schema.parameters):
-            key = p.name
-            if key not in given and i < len(ours) and ours[i] not in names and ours[i] not in _PLACES:
-                key = ours[i]
-            if p.name in _PLACES:
-                continue
-            if key not in left:
-                if p.default is not REQUIRED:
-                    continue
-                if p.type.name != "Optional":
-                    break
-                left[key] = None  # an argument that the native op requires, such as a bias of None
-            value = left.pop(key)
-            if isinstance(value, (tuple, list)) and len(value) == 1 and isinstance(value[0], (tuple, list)):
-                value = value[0]
-            if p.broadcast and not isinstance(value, (tuple, list)):
-                value = [value] * p.broadcast
-            if not _fits(value, p.type, p.convert):
-                break
-            values.append((p.name, value, p.keyword))
-        else:
-            if all(k in _PLACES or v is False for k, v in left.items()):
-                target = f"{schema.name}.{schema.overload or 'default'}"
-                return _arranged(target, values, [p.name for p in schema.parameters if p.name not in _PLACES])
-    return None
+    found = matched(function.__name__, ours, given, _value)
+    if found is None:
+        return None
+    schema, values = found
+    arguments = [a for a in schema.arguments if a.name not in PLACES]
+    given_here = [(a.name, values[a.name], a.keyword_only) for a in arguments if a.name in values]
+    name = schema.name.removeprefix("aten::")
+    return _arranged(name if "." in name else f"{name}.default", given_here, [a.name for a in arguments])
 
 
 def results_of(target: str) -> int:
     """How many results an overload of ATen's has."""
     name, _, overload = target.partition(".")
-    found = [s.result for s in overloads(f"aten::{name}") if s.overload == overload.replace("default", "")]
-    return len(found[0].args) if found and found[0].name not in ("List", "Optional") and found[0] != TENSOR else 1
-
-
-def _fits(value: Any, wanted: Type, convert: str) -> bool:
-    """Whether ``value`` can be an argument of this type."""
-    if wanted.name == "Optional":
-        return value is None or _fits(value, wanted.element, convert)
-    if wanted.name == "List":
-        return isinstance(value, (tuple, list)) and all(_fits(v, wanted.element, convert) for v in value)
-    if convert:
-        return isinstance(value, _core.dtype)
-    value = value.meta.get("val") if isinstance(value, Node) else value
-    if wanted == TENSOR or isinstance(value, Tensor):
-        return wanted == TENSOR and isinstance(value, Tensor)
-    kinds: dict[Type, tuple] = {
-        BOOL: (bool, SymBool),
-        STR: (str,),
-        INT: (int, SymInt),
-        FLOAT: (int, float, SymInt, SymFloat),
-    }
-    kinds[NUMBER] = (*kinds[FLOAT], complex)
-    return isinstance(value, kinds.get(wanted, ())) and (wanted in (BOOL, NUMBER) or not isinstance(value, bool))
+    found = signature(name, overload)
+    return 1 if found is None else len(found.returns)
 
 
 def refuse(node: Any, why: str) -> ValueError:
@@ -146,54 +97,20 @@ def _tensor(x: Any) -> bool:
     return isinstance(x, Node) and isinstance(x.meta.get("val"), Tensor)
 
 
-def _overload(node: Node, g: dict) -> str:
-    return overload_of(node.target.__name__, g, _tensor)
-
-
-def _in_order(*names: str) -> Callable:
-    """The op with the arguments of these names, in ATen's order."""
-
-    def call(node: Node, g: dict) -> Any:
-        return _overload(node, g), {"self" if k == "input" else k: g[k] for k in names if k in g}
-
-    return call
-
-
 def _compared(node: Node, g: dict) -> Any:
-    name = node.target.__name__
-    if not _tensor(g["input"]):
-        swapped = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(name, name)
-        if swapped in ("remainder", "fmod"):
-            return None
-        return f"{swapped}.Scalar", {"self": g["other"], "other": g["input"]}
-    return _overload(node, g), {"self": g["input"], "other": g["other"]}
+    if _tensor(g["input"]):
+        return _matched(node.target, g)
+    swapped = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}.get(node.target.__name__, node.target.__name__)
+    return f"{swapped}.Scalar", {"self": g["other"], "other": g["input"]}
 
 
 def _commuting(node: Node, g: dict) -> Any:
-    extra = {"*alpha": g["alpha"]} if g.get("alpha", 1) != 1 else {}
     if _tensor(g["input"]):
-        return _overload(node, g), {"self": g["input"], "other": g["other"], **extra}
-    if extra:
+        return _matched(node.target, g)
+    if g.get("alpha", 1) != 1:
         return None
-    other = "rsub.Scalar" if node.target.__name__ == "sub" else _overload(node, g)
+    other = {"sub": "rsub.Scalar"}.get(node.target.__name__, f"{node.target.__name__}.Tensor")
     return other, {"self": g["other"], "other": g["input"]}
-
-
-def _div(node: Node, g: dict) -> Any:
-    more = {"*rounding_mode": g["rounding_mode"]} if "rounding_mode" in g else {}
-    return _overload(node, g), {"self": g["input"], "other": g["other"], **more}
-
-
-def _reduction(node: Node, g: dict) -> Any:
-    target = _overload(node, g)
-    dtype = {"*dtype": g["dtype"]} if "dtype" in g else {}
-    if target.endswith(".default"):
-        return (target, {"self": g["input"], **dtype}) if not g.get("keepdim") else None
-    many = isinstance(g["dim"], (tuple, list))
-    if many and target == "prod.dim_int":
-        return None
-    dim = g["dim"] if target in ("prod.dim_int", "any.dim", "all.dim") else list(g["dim"]) if many else [g["dim"]]
-    return target, {"self": g["input"], "dim": dim, "keepdim": g.get("keepdim", False), **dtype}
 
 
 def _var(node: Node, g: dict) -> Any:
@@ -204,14 +121,6 @@ def _var(node: Node, g: dict) -> Any:
     dims = {} if dim is None else {"*dim": list(dim) if isinstance(dim, (tuple, list)) else [dim]}
     more = {"*correction": correction, "*keepdim": g.get("keepdim", False)}
     return f"{node.target.__name__}.correction", {"self": g["input"], **dims, **more}
-
-
-def _extreme(node: Node, g: dict) -> Any:
-    """Maxima, minima and medians: of all elements, of two tensors, along a dimension."""
-    target = _overload(node, g)
-    other = g.get("dim", g.get("other"))
-    given = {"dim": other, "keepdim": g.get("keepdim", False)} if target.endswith(".dim") else {"other": other}
-    return target, {"self": g["input"], **({} if other is None else given)}
 
 
 def _to(node: Node, g: dict) -> Any:
@@ -234,23 +143,9 @@ def _arange(node: Node, g: dict) -> Any:
     return f"arange.{overload}", {**dict(zip(keys, bounds, strict=True)), **dtype}
 
 
-def _scatter(node: Node, g: dict) -> Any:
-    if g.get("reduce") is not None:
-        return None
-    target = _overload(node, g)
-    kind = target.partition(".")[2]
-    return target, {"self": g["input"], "dim": g["dim"], "index": g["index"], kind: g.get("src", g.get("value"))}
-
-
 def _cdist(node: Node, g: dict) -> Any:
     mode = CDIST_MODES.index(g.get("compute_mode", CDIST_MODES[0]))
     return "cdist.default", {"x1": g["x1"], "x2": g["x2"], "p": float(g.get("p", 2.0)), "compute_mode": mode}
-
-
-def _round(node: Node, g: dict) -> Any:
-    if g.get("decimals", 0):
-        return "round.decimals", {"self": g["input"], "*decimals": g["decimals"]}
-    return "round.default", {"self": g["input"]}
 
 
 def _sort(node: Node, g: dict) -> Any:
@@ -344,33 +239,11 @@ def _fft(name: str) -> Callable:
     return call
 
 
-def _split(node: Node, g: dict) -> Any:
-    target = _overload(node, g)
-    size: Any = g.get("split_size_or_sections", g.get("split_size"))
-    sizes = {"split_size": size} if target == "split.Tensor" else {"split_sizes": list(size)}
-    return target, {"self": g.get("tensor", g.get("input")), **sizes, "dim": g.get("dim", 0)}
-
-
-def _histogram(node: Node, g: dict) -> Any:
-    bins = g.get("bins", 100)
-    more = {f"*{k}": g[k] for k in ("range", "weight", "density") if k in g}
-    return f"histogram.{'bins_tensor' if _tensor(bins) else 'bin_ct'}", {"self": g["input"], "bins": bins, **more}
-
-
 def _unique(node: Node, g: dict) -> Any:
     if "dim" in g:
         return None
     flags = {"return_inverse": g.get("return_inverse", False), "return_counts": g.get("return_counts", False)}
     return "_unique2.default", {"self": g["input"], "sorted": g.get("sorted", True), **flags}
-
-
-def _repeat_interleave(node: Node, g: dict) -> Any:
-    size = {"*output_size": g["output_size"]} if "output_size" in g else {}
-    if "repeats" not in g:
-        return "repeat_interleave.Tensor", {"repeats": g["input"], **size}
-    kind = "self_Tensor" if _tensor(g["repeats"]) else "self_int"
-    dim = {"*dim": g["dim"]} if "dim" in g else {}
-    return f"repeat_interleave.{kind}", {"self": g["input"], "repeats": g["repeats"], **dim, **size}
 
 
 def _einsum(node: Node, g: dict) -> Any:
@@ -406,18 +279,12 @@ def _norm_functional(node: Node, g: dict) -> Any:
 
 
 _SPECIAL: dict[str, Callable] = {
-    **dict.fromkeys("eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor remainder fmod".split(), _compared),
-    **dict.fromkeys(("add", "sub", "mul"), _commuting), **dict.fromkeys(("div", "true_divide"), _div),
-    **dict.fromkeys(("sum", "mean", "prod", "any", "all"), _reduction), "var": _var, "std": _var,
-    **dict.fromkeys(("max", "min", "median", "nanmedian"), _extreme), "pow": _in_order("input", "exponent"),
-    "where": _in_order("condition", "input", "other"), "fill": _in_order("input", "value"),
-    "squeeze": _in_order("input", "dim"),
-    "clamp": lambda node, g: (_overload(node, g), {"self": g["input"], "min": g.get("min"), "max": g.get("max")}),
-    "to": _to, "arange": _arange, "scatter": _scatter, "round": _round, "sort": _sort,
+    **dict.fromkeys("eq ne lt le gt ge".split(), _compared), **dict.fromkeys(("add", "sub", "mul"), _commuting),
+    "var": _var, "std": _var, "to": _to, "arange": _arange, "sort": _sort,
     "view": _view, "empty": _empty, "interpolate": _interpolate, "grid_sample": _grid, "grid_sampler_2d": _grid,
     "fft_c2c": _fft("_fft_c2c"), "fft_r2c": _fft("_fft_r2c"), "fft_c2r": _fft("_fft_c2r"),
-    "einsum": _einsum, "split": _split, "histogram": _histogram, "cdist": _cdist, "unique": _unique,
-    "repeat_interleave": _repeat_interleave, "batch_norm": _batch_norm, "batch_norm_functional": _norm_functional,
+    "einsum": _einsum, "cdist": _cdist, "unique": _unique,
+    "batch_norm": _batch_norm, "batch_norm_functional": _norm_functional,
     **{f"max_pool{d}d{end}": _pooled for d in (1, 2, 3) for end in ("", "_with_indices")},
     **{f"adaptive_{kind}_pool{d}d": _adaptive for kind in ("avg", "max") for d in (1, 2, 3)},
     "randint": _randint, "ctc_loss": _ctc_loss,

@@ -17,39 +17,19 @@ from .. import _core
 from .._core import REQUIRED, Tensor
 from .._core import tensor as core
 from ..ops.joining import stack
+from ..ops.registry import Rules
 from ..ops.table import OPS, asked_for
 from ..random import get_rng_state, set_rng_state
 from ..utils._pytree import tree_leaves, tree_map
 from .batched import VmapMode, modes
 
-RULES: dict[str, Callable] = {}  # by the name of an op
-FAMILIES: dict[str, Callable] = {}  # by the trait ``batch``
-
-
-def rule(*names: str) -> Callable:
-    """Decorator: the rule of the ops called ``names``."""
-
-    def declare(function: Callable) -> Callable:
-        for name in names:
-            RULES[name] = function
-        return function
-
-    return declare
-
-
-def family(name: str) -> Callable:
-    """Decorator: the rule of the ops whose trait ``batch`` is ``name``."""
-
-    def declare(function: Callable) -> Callable:
-        FAMILIES[name] = function
-        return function
-
-    return declare
+RULES = Rules()
+rule, family = RULES.rule, RULES.family
 
 
 def rule_of(op: Any) -> Callable | None:
     """The function that runs ``op`` on a batch: its own rule, its family's, or its kind's."""
-    found = RULES.get(op.name) or FAMILIES.get(op.traits.get("batch", ""))
+    found = RULES.of(op)
     if found is None and op.kind in ("pointwise", "view"):
         found = _pointwise if op.kind == "pointwise" else _view_by_geometry
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+import inspect
 import keyword
 import math
 import re
@@ -352,12 +353,9 @@ class CodeGen:
         return self._assemble(writer, nodes, lines)
 
     def _returning(self, node: Node, writer: _Writer) -> str:
-        try:
-            return self.generate_output(node.args[0], repr_fn=writer.repr)
-        except TypeError as error:
-            if "repr_fn" not in str(error):  # a subclass that takes the arguments alone
-                raise
-            return self.generate_output(node.args[0])
+        taken = inspect.signature(self.generate_output).parameters.values()
+        named = any(p.name == "repr_fn" or p.kind == p.VAR_KEYWORD for p in taken)
+        return self.generate_output(node.args[0], **({"repr_fn": writer.repr} if named else {}))
 
     def _assemble(self, writer: _Writer, nodes: list[Node], lines: list[tuple[int, Node]]) -> PythonCode:
         """The parts of the code in one text, and the Node of each line."""

@@ -78,12 +78,14 @@ class Interpreter:
 
     def _explain(self, error: Exception, node: Node) -> None:
         """Say at which Node it was."""
+        if hasattr(error, "node") or isinstance(error, KeyError):
+            return  # an inner program's, which has said it
+        error.node = node  # type: ignore[attr-defined]
         text = f"While executing {node.format_node()}"
         if node.stack_trace:
             text += f"\nOriginal traceback:\n{node.stack_trace}"
         first = str(error.args[0]) if error.args else str(error)
-        if "While executing" not in first and not isinstance(error, KeyError):
-            error.args = (f"{first}\n\n{text}" if first else text, *error.args[1:])
+        error.args = (f"{first}\n\n{text}" if first else text, *error.args[1:])
 
     @contextmanager
     def _set_current_node(self, node: Node) -> Iterator[None]:

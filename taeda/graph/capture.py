@@ -52,7 +52,7 @@ _FORM = frozenset(
     "is_contiguous is_floating_point is_complex is_signed requires_grad is_leaf is_sparse is_quantized is_cuda is_mps "
     "is_xpu is_mkldnn is_nested is_inference is_conj is_neg __len__ names dense_dim output_nr".split()
 )
-#: Those that need values; with ``fullgraph=True`` they are errors.
+#: Methods that need values; with ``fullgraph=True`` they are errors.
 _VALUE = {
     "item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__", "__complex__",
     "__repr__", "__str__", "__format__", "data_ptr", "__contains__",

@@ -141,7 +141,7 @@ def _is_in_the_language(name: str, function: python_types.FunctionType) -> bool:
 
 @functools.cache
 def _library_functions() -> dict[int, Any]:
-    """What scripts compile for a function of ``nn.functional``, by its id: its own source, or the library's."""
+    """The source that scripts compile for a function of ``nn.functional``, by its id: its own, or the library's."""
     found = {}
     for name, function in vars(functional).items():
         plain = inspect.unwrap(function) if callable(function) else None

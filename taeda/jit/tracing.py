@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import _core, nn, random
 from .._core import Op, Tensor
@@ -41,6 +41,7 @@ from .types import (
     STR,
     TENSOR,
     ClassType,
+    NoType,
     Parameter,
     Type,
     dict_of,
@@ -62,6 +63,17 @@ class TracerWarning(Warning):
 
 class TracingCheckError(Exception):
     """A trace differs when the function runs again."""
+
+
+class _NoForm(RuntimeError):
+    """Scripts have no form of a call."""
+
+
+class _NoSource(Source):
+    """The source of a trace, which has no lines. A call that the front end refuses is recorded in another way."""
+
+    def fail(self, node: Any, message: str, kind: type[Exception] = RuntimeError) -> NoReturn:
+        raise _NoForm(message)
 
 
 def current() -> Any:
@@ -87,7 +99,7 @@ class Recorder:
 
     def __init__(self, function: ir.Function, values: list[Any], root: nn.Module | None = None) -> None:
         self.function = function
-        self.front = SourceFrontend(function, Source(""), lambda name: None)
+        self.front = SourceFrontend(function, _NoSource(""), lambda name: None)
         self.body: list[ir.Stmt] = []
         self.known: dict[int, ir.Expr] = {}
         self.alive: list[Any] = []
@@ -248,7 +260,7 @@ class Recorder:
         given = {k: v for k, v in kwargs.items() if k != "requires_grad" or v}
         try:
             e = self._call(function, args, given)
-        except (RuntimeError, TypeError):
+        except (_NoForm, NoType):
             e = None
         if e is None and not reads:  # a constant
             return _core.pass_through(self, function, args, kwargs)
@@ -375,7 +387,7 @@ class Recorder:
         try:
             given, named = [self.express(a) for a in args], {k: self.express(v) for k, v in kwargs.items()}
             e = self.front.apply(callee, given, named, self.node)
-        except (RuntimeError, TypeError):
+        except (_NoForm, NoType):
             return run()
         with _recording(None):
             result = run()

@@ -362,11 +362,15 @@ class ScriptObject:
 _SCALARS: dict[Type, type] = {INT: int, FLOAT: float, BOOL: bool, COMPLEX: complex, STR: str, NONE: type(None)}
 
 
+class NoType(TypeError):
+    """Scripts have no type for a value of Python."""
+
+
 def type_of(value: Any) -> Type:
     """The type of a value of Python.
 
     Raises:
-        TypeError: there is none.
+        NoType: there is none.
     """
     for t, cls in _SCALARS.items():
         if type(value) is cls:
@@ -386,7 +390,7 @@ def type_of(value: Any) -> Type:
         if not value:
             return dict_of(STR, TENSOR)
         return dict_of(_common([type_of(k) for k in value]), _common([type_of(v) for v in value.values()]))
-    raise TypeError(f"values of type {type(value).__name__} have no type in scripts")
+    raise NoType(f"values of type {type(value).__name__} have no type in scripts")
 
 
 def _common(types: list[Type]) -> Type:
@@ -394,7 +398,7 @@ def _common(types: list[Type]) -> Type:
     for other in types[1:]:
         found = unify(first, other)
         if found is None:
-            raise TypeError(f"expected values of one type, got {first} and {other}")
+            raise NoType(f"expected values of one type, got {first} and {other}")
         first = found
     return first
 

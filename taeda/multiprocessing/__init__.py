@@ -41,7 +41,7 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 def get_sharing_strategy() -> str:
-    """What :func:`set_sharing_strategy` was given last; ``"file_descriptor"`` at first."""
+    """The strategy set last by :func:`set_sharing_strategy`; ``"file_descriptor"`` at first."""
     return _strategy
 
 

@@ -70,7 +70,7 @@ def end_with_parent() -> None:
 
 
 def _run(fn: Callable, i: int, args: tuple, report: Any) -> None:
-    """What each process does."""
+    """The main function of each process."""
     end_with_parent()
     try:
         fn(i, *args)

@@ -124,8 +124,8 @@ def nested_tensor_from_jagged(
 
 
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = None) -> NestedTensor:
-    """Of each row of ``tensor`` the part from ``start`` on that is ``length`` long: numbers or tensors of one per
-    row."""
+    """The part of each row of ``tensor`` that begins at ``start`` and is ``length`` long. Both are a number, or a
+    tensor of one number per row."""
     if dim != 1 or layout is not jagged:
         raise RuntimeError("nested.narrow(): expected dim 1 and layout jagged")
     starts, lengths = ([n] * len(tensor) if isinstance(n, int) else n.tolist() for n in (start, length))

@@ -1,4 +1,4 @@
-"""What ops do with nested tensors: part by part, where a part can be taken by itself."""
+"""Rules for ops on nested tensors. An op runs part by part where a part can be taken by itself."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from taeda.ops.table import is_pointwise, trait
 
 from .._typed import Tensor
 
-#: What an op that is not pointwise does with nested arguments, by the op's name; ``rules.py`` fills it.
+#: The rule for nested arguments of each op that is not pointwise, by the op's name; ``rules.py`` fills it.
 RULES: dict[str, Callable] = {}
 
 

@@ -89,10 +89,12 @@ class Builder:
             try:
                 self._fill(node, proto, opsets, given)
             except (ValueError, TypeError, NotImplementedError) as error:
-                if str(error).startswith("ONNX op"):
+                if hasattr(error, "node"):
                     raise  # the error of a node in an inner graph
                 kind = NotImplementedError if isinstance(error, NotImplementedError) else ValueError
-                raise kind(f"ONNX op {node.op} (node {node.name!r}): {error}") from error
+                refusal = kind(f"ONNX op {node.op} (node {node.name!r}): {error}")
+                refusal.node = node.name  # type: ignore[attr-defined]
+                raise refusal from error
             if proto.op_type == "Gradient" and proto.domain == TRAINING:
                 node.graphs["body"] = _ancestors(nodes, node.attributes)
             nodes.append(node)

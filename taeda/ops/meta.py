@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, NoReturn
 
 from .. import _core
 from .._core import Tensor
@@ -35,14 +36,31 @@ def is_meta(device: Any) -> bool:
     return (device if isinstance(device, _core.device) else _core.device(device)).type == "meta"
 
 
+#: The function that raises for a call that needs values, on this thread.
+_refusal: ContextVar[Callable[[], NoReturn] | None] = ContextVar("refusal", default=None)
+
+
 @contextmanager
-def planning() -> Iterator[None]:
-    """Plan on this thread: new tensors are on device meta, and kernels do not run."""
-    before = set_place(_META_NUMBER)
+def planning(refuse: Callable[[], NoReturn] | None = None) -> Iterator[None]:
+    """Plan on this thread: new tensors are on device meta, and kernels do not run.
+
+    Args:
+        refuse: raises for a call that needs values; PyTorch's error is raised without it.
+    """
+    before, token = set_place(_META_NUMBER), _refusal.set(refuse or _refusal.get())
     try:
         yield
     finally:
         set_place(before)
+        _refusal.reset(token)
+
+
+def _needs_values(error: Exception) -> Exception:
+    refuse = _refusal.get()
+    return error if refuse is None else refuse()
+
+
+callbacks.needs_values = _needs_values
 
 
 def without_values(

@@ -6,7 +6,7 @@ stanza says ``method=True``, and never an operator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import _core
@@ -25,6 +25,31 @@ PUBLIC: dict[str, dict[str, Any]] = {"taeda": {}, "special": {}, "linalg": {}, "
 RESERVED = frozenset(("aten", "prim", "prims", "taeda", "torch"))
 
 _PACKAGE = __name__.partition(".")[0]
+
+
+class Rules:
+    """Rules for ops: by an op's name, or by its family, which the trait ``batch`` names."""
+
+    def __init__(self) -> None:
+        self.own: dict[str, Callable] = {}
+        self.families: dict[str, Callable] = {}
+
+    def rule(self, *names: str) -> Callable:
+        """Decorator: the rule of the ops called ``names``."""
+
+        def declare(function: Callable) -> Callable:
+            self.own.update(dict.fromkeys(names, function))
+            return function
+
+        return declare
+
+    def family(self, name: str) -> Callable:
+        """Decorator: the rule of the ops whose trait ``batch`` is ``name``."""
+        return lambda function: self.families.setdefault(name, function)
+
+    def of(self, op: Op) -> Callable | None:
+        """The rule of ``op``, or of its family."""
+        return self.own.get(op.name) or self.families.get(op.traits.get("batch", ""))
 
 
 def of_library(function: Any) -> bool:

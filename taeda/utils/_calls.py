@@ -191,6 +191,32 @@ class _Recorder:
         self.stack.pop()
 
 
+class Watcher:
+    """A watcher of modules that keeps the paths of those under way.
+
+    Args:
+        model: the model whose paths are known; a module outside of it counts as the one around it.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.names = {id(m): name for name, m in model.named_modules()} if model is not None else {}
+        self.stack: list[str] = []
+
+    @property
+    def module(self) -> str:
+        """The path of the innermost module under way."""
+        return self.stack[-1] if self.stack else ""
+
+    def enter(self, module: Any, args: Any) -> None:
+        """A module is called."""
+        self.stack.append(self.names.get(id(module), self.module))
+
+    def leave(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
+        """A module has returned."""
+        if self.stack:
+            self.stack.pop()
+
+
 class _Clock:
     """The time and memory of module calls, in the order in which they begin. Its own time is left out."""
 

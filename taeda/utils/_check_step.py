@@ -15,7 +15,7 @@ from .._core import Tensor
 from ..autograd import is_grad_enabled
 from ..autograd.anomaly import BACKWARD_MEND, MEND, origin_of_nan
 from ..ops.creation import zeros_like
-from ._calls import tensors, watched
+from ._calls import Watcher, tensors, watched
 
 __all__ = ["Finding", "StepReport", "check_step"]
 
@@ -104,18 +104,17 @@ class StepReport:
         return table(("Found", "What", "Mend", "Module", "Line"), rows)
 
 
-class _Watch:
+class _Watch(Watcher):
     """The mode that sees ops, the hooks that see modules, and the watcher of the backward pass."""
 
     watches = True
     composites = True
 
     def __init__(self, model: Any, optimizers: list[Any]) -> None:
+        super().__init__(model)
         self.findings: dict[tuple, Finding] = {}
         self.model, self.optimizers = model, optimizers
-        self.names = {id(m): name for name, m in model.named_modules()} if model is not None else {}
         self.params = dict(model.named_parameters()) if model is not None else {}
-        self.stack: list[str] = []
         self.called: set[int] = set()
         self.inside = False
         self.kinds: dict[int, tuple[Any, str]] = {}  # tensors by id: (weak reference, kind)
@@ -133,7 +132,7 @@ class _Watch:
     # ---- finding -----------------------------------------------------------------------------------------------------
 
     def found(self, kind: str, text: str, mend: str, module: str | None = None, line: str | None = None) -> None:
-        module = (self.stack[-1] if self.stack else "") if module is None else module
+        module = self.module if module is None else module
         line = user_line() if line is None else line
         self.findings.setdefault((kind, module, line), Finding(kind, text, mend, module, line))
 
@@ -213,7 +212,7 @@ class _Watch:
                 self.kinds[id(t)] = (weakref.ref(t), kind)
             node = t.grad_fn
             if node is not None:
-                place = self.stack[-1] if self.stack else ""
+                place = self.module
                 self.nodes.setdefault(node._sequence_nr(), (name, place, user_line()))
                 for other in (*tensors((args, kwargs)), t):
                     self.readers.setdefault(_address(other), []).append((weakref.ref(other), weakref.ref(node)))
@@ -246,12 +245,7 @@ class _Watch:
 
     def enter(self, module: Any, args: Any) -> None:
         self.called.add(id(module))
-        name = self.names.get(id(module))
-        self.stack.append((self.stack[-1] if self.stack else "") if name is None else name)
-
-    def leave(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
-        if self.stack:
-            self.stack.pop()
+        super().enter(module, args)
 
     # ---- backward ----------------------------------------------------------------------------------------------------
 

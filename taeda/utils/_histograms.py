@@ -50,7 +50,7 @@ class Histogram:
 
     @property
     def notes(self) -> str:
-        """What looks wrong: NaN, all zeros, mostly zeros, very small gradients."""
+        """Signs of trouble: NaN, all zeros, mostly zeros, very small gradients."""
         found = []
         if self.lost:
             found.append(f"{self.lost} NaN or infinite")
@@ -64,7 +64,7 @@ class Histogram:
 
 
 class Histograms:
-    """What :func:`histograms` found. ``print`` shows a table with small bars, notebooks show one with pictures.
+    """The result of :func:`histograms`. ``print`` shows a table with small bars, notebooks show one with pictures.
 
     Attributes:
         rows: every :class:`Histogram`, in the order of the forward pass; parameters last.

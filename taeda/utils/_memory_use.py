@@ -18,11 +18,11 @@ from .._core import Tensor
 from .._core.memory import memory_stats, reset_peak_memory_stats
 from ..profiler.table import format_memory, format_time, lay_out
 from . import _charts
-from ._calls import tensors, watched
+from ._calls import Watcher, tensors, watched
 
 __all__ = ["Block", "MemoryUse", "memory_use"]
 
-#: What holds memory, in the order of the picture from below.
+#: The kinds of memory, in the order of the picture from below.
 KINDS = ["parameters", "optimizer", "gradients", "buffers", "activations", "backward", "temporary", "other"]
 #: Points of time in a picture.
 _POINTS = 700
@@ -58,7 +58,7 @@ class Block:
 
 
 class MemoryUse:
-    """What :func:`memory_use` found. ``print`` shows who holds the most at the peak; notebooks show the picture.
+    """The result of :func:`memory_use`. ``print`` shows who holds the most at the peak; notebooks show the picture.
 
     Attributes:
         blocks: every :class:`Block` that was seen, in the order in which they were made.
@@ -219,17 +219,16 @@ def _marks(top: float) -> list[float]:
     return [t * unit for t in _charts.ticks(0.0, top / unit)]
 
 
-class _Watch:
+class _Watch(Watcher):
     """The mode that sees ops, the hooks that see modules, and the watcher of the backward pass."""
 
     watches = True
 
     def __init__(self, model: nn.Module | None) -> None:
+        super().__init__(model)
         self.blocks: list[Block] = []
         self.known: dict[int, tuple[Any, Block]] = {}  # by the id of the memory: (weak reference, block)
         self.samples: list[tuple[float, int]] = []
-        self.names = {id(m): name for name, m in model.named_modules()} if model is not None else {}
-        self.stack: list[str] = []
         self.nodes: dict[int, str] = {}  # of the graph, by number: the module
         self.node = ("", "")  # that runs, or ran last: (name, module)
         self.backward_at: list[float] = []
@@ -285,27 +284,17 @@ class _Watch:
         if _core.is_mode_active():
             return _core.pass_through(self, op, args, kwargs)
         for t in tensors((args, kwargs)):
-            self.see(t, "temporary", self.stack[-1] if self.stack else "", "made outside of ops")  # by randn(), say
+            self.see(t, "temporary", self.module, "made outside of ops")  # by randn(), say
         result = _core.pass_through(self, op, args, kwargs)
         name = (getattr(op, "name", None) or op.__name__).lstrip("_")
         backward = _core.current_task() != -1
-        module = self.node[1] if backward else self.stack[-1] if self.stack else ""
+        module = self.node[1] if backward else self.module
         for t in tensors(result):
             self.see(t, "backward" if backward else "temporary", module, name)
             if not backward and t.grad_fn is not None:
                 self.nodes.setdefault(t.grad_fn._sequence_nr(), module)
         self.sample()
         return result
-
-    # ---- modules -----------------------------------------------------------------------------------------------------
-
-    def enter(self, module: Any, args: Any) -> None:
-        name = self.names.get(id(module))
-        self.stack.append((self.stack[-1] if self.stack else "") if name is None else name)
-
-    def leave(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
-        if self.stack:
-            self.stack.pop()
 
 
 class _Backward:

@@ -14,7 +14,8 @@ from typing import Any
 
 from .. import _core
 from .._core import Composite, Op, Tensor
-from ..aten import OpOverload, OpOverloadPacket, overload_of, packet
+from ..aten import OpOverload, OpOverloadPacket, packet
+from ..aten.signatures import matched
 from ..ops.table import OPS, asked_for, trait
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
@@ -23,8 +24,10 @@ __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
 def _overload_of(op: Any, args: tuple, kwargs: dict) -> OpOverload:
     """The op of PyTorch's library that a call of ``op`` is."""
     plain = op.name.removesuffix("_") or op.name
-    given = dict(zip(op.params if isinstance(op, Op) else asked_for(op), args, strict=False)) | kwargs
-    known, _, overload = overload_of(plain, given, lambda x: isinstance(x, Tensor)).partition(".")
+    params = op.params if isinstance(op, Op) else asked_for(op)
+    given = dict(zip(params, args, strict=False)) | kwargs
+    call = matched(plain, params, {name: x for name, x in given.items() if x is not None})
+    known, _, overload = (plain if call is None else call[0].name.removeprefix("aten::")).partition(".")
     found = packet(known + op.name[len(plain) :])
     if (
         found.function is None
@@ -32,7 +35,7 @@ def _overload_of(op: Any, args: tuple, kwargs: dict) -> OpOverload:
         or (isinstance(op, Composite) and args[-1:] and args[-1] is True)
     ):
         found = OpOverloadPacket("aten", found.__name__, op)
-    return getattr(found, overload)
+    return getattr(found, overload or "default")
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

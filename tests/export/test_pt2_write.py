@@ -157,7 +157,11 @@ def without_grad(t, x, n):
     return values * x[:, :2], places, first * second
 
 
-@pytest.mark.parametrize("function", [bags, orders, without_grad])
+def numbers_first(t, x, n):
+    return t.remainder(5, x), 3 - x, 2 / x, t.sum(x, dim=0), x.prod(1, keepdim=True), x.round(decimals=1)
+
+
+@pytest.mark.parametrize("function", [bags, orders, without_grad, numbers_first])
 def test_steps_of_several_results(function):
     program = taeda.export.export(Calls(taeda, function), as_taeda(inputs()))
     theirs = loaded(program).module()

@@ -259,3 +259,16 @@ def test_dynamic_sizes_as_well():
         args = torch.randn(size, 3), torch.tensor(1)
         for each in (program, program.run_decompositions()):
             compare(each.module()(*as_taeda(args)), Calls(torch, function)(*args))
+
+
+def test_the_text_of_an_error_decides_nothing():
+    @taeda.library.custom_op("texts::fails", mutates_args=())
+    def fails(x: taeda.Tensor) -> taeda.Tensor:
+        return x.clone()
+
+    @fails.register_fake
+    def _(x):
+        raise ValueError("Tensor.item() cannot be called on meta, says the op")
+
+    with pytest.raises(ValueError, match="says the op"):
+        taeda.export.export(Calls(taeda, lambda t, x: fails(x)), (taeda.ones(2),))

@@ -311,6 +311,30 @@ def test_an_interpreter_says_at_which_node():
         fx.Interpreter(traced).run()
 
 
+@fx.wrap
+def refuses(x):
+    raise RuntimeError("While executing my program: no")
+
+
+def test_an_interpreter_says_at_which_node_whatever_the_error_says():
+    traced = fx.symbolic_trace(lambda x: refuses(x))
+    with pytest.raises(RuntimeError, match="my program: no\n\nWhile executing %refuses"):
+        fx.Interpreter(traced).run(X)
+
+
+def test_an_error_of_a_code_generator_is_its_own():
+    class Broken(fx.CodeGen):
+        def generate_output(self, output_args, *, repr_fn=repr):
+            if repr_fn is not repr:
+                raise TypeError("broken, whatever repr_fn is")
+            return "return None"
+
+    traced = fx.symbolic_trace(lambda x: x + 1)
+    traced.graph.set_codegen(Broken())
+    with pytest.raises(TypeError, match="broken"):
+        traced.recompile()
+
+
 def test_table(capsys):
     graph = fx.symbolic_trace(lambda x: taeda.relu(x) + 1).graph
     graph.print_tabular()

@@ -519,3 +519,14 @@ def test_ctc_is_traced_and_saved(reduction):
     taeda.jit.save(taeda.jit.trace(loss, LOSS), file)
     file.seek(0)
     assert taeda.allclose(taeda.jit.load(file)(*LOSS), loss(*LOSS))
+
+
+def test_an_error_of_the_front_end_is_not_taken_for_a_refusal(monkeypatch):
+    from taeda.jit.python import SourceFrontend
+
+    def broken(self, *args):
+        raise TypeError("a bug")
+
+    monkeypatch.setattr(SourceFrontend, "apply", broken)
+    with pytest.raises(TypeError, match="a bug"):
+        taeda.jit.trace(lambda x: taeda.relu(x), taeda.ones(2))

@@ -306,7 +306,7 @@ class NcclEngine(Engine):
             GUARD.watch(self, stream.record_event(), comm, self._doing)
 
     def asynchronous_error(self, comm: _Communicator) -> str:
-        """What NCCL has found wrong since; empty: nothing."""
+        """The error that NCCL has found since, as text; empty if there is none."""
         code = ctypes.c_int()
         if comm.handle:
             _call("ncclCommGetAsyncError", comm.handle, ctypes.byref(code))

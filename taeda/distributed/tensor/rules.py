@@ -17,12 +17,13 @@ from typing import Any
 from ... import nn
 from ..._typed import Tensor
 from ...ops import reduction
+from ...ops.registry import Rules
 
 Letters = tuple
 Key = tuple[str, int]  # a parameter, and a place in the list that it is
 
-RULES: dict[str, Callable] = {}
-FAMILIES: dict[str, Callable] = {}
+RULES = Rules()
+rule, family = RULES.rule, RULES.family
 
 
 @dataclass
@@ -60,29 +61,9 @@ class Call:
         return {d % rank for d in (value if isinstance(value, (list, tuple)) else [value])}
 
 
-def rule(*names: str) -> Callable:
-    """Decorator: the rule of the ops called ``names``."""
-
-    def declare(function: Callable) -> Callable:
-        RULES.update(dict.fromkeys(names, function))
-        return function
-
-    return declare
-
-
-def family(name: str) -> Callable:
-    """Decorator: the rule of the ops whose trait ``batch`` is ``name``."""
-
-    def declare(function: Callable) -> Callable:
-        FAMILIES[name] = function
-        return function
-
-    return declare
-
-
 def rule_of(op: Any) -> Callable | None:
     """The rule of ``op``: its own, its family's, or its kind's."""
-    found = RULES.get(op.name) or FAMILIES.get(op.traits.get("batch", ""))
+    found = RULES.of(op)
     if found is None and (op.kind == "pointwise" or op.traits.get("additive")):
         return _pointwise
     return found
@@ -338,5 +319,4 @@ def _cat(call: Call) -> Any:
     return Dims(dict.fromkeys(tensors, letters), output, [set(tensors)])
 
 
-for _alias in ("concat", "concatenate"):
-    RULES[_alias] = _cat
+rule("concat", "concatenate")(_cat)

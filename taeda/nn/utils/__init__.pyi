@@ -16,7 +16,6 @@ from ...nn.utils.fusion import fuse_conv_bn_eval as fuse_conv_bn_eval
 from ...nn.utils.fusion import fuse_conv_bn_weights as fuse_conv_bn_weights
 from ...nn.utils.fusion import fuse_linear_bn_eval as fuse_linear_bn_eval
 from ...nn.utils.fusion import fuse_linear_bn_weights as fuse_linear_bn_weights
-from . import fusion as fusion
 from ...nn.utils.clip_grad import get_total_norm as get_total_norm
 from ...nn.utils.convert_parameters import parameters_to_vector as parameters_to_vector
 from . import parametrizations as parametrizations

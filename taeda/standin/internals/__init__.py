@@ -300,7 +300,7 @@ def has(module: str, name: str) -> bool:
 
 
 def find(module: str, name: str) -> Any:
-    """What ``torch.<module>`` has under ``name``.
+    """The object called ``name`` in ``torch.<module>``.
 
     Raises:
         AttributeError: the tables do not have it.

@@ -1,4 +1,4 @@
-"""What packages take from inside ``torch.autograd``."""
+"""Names inside ``torch.autograd`` that packages use."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class enforce_grad_layout_policy(_Setting):
 
 
 def is_multithreading_enabled() -> bool:
-    """What :class:`set_multithreading_enabled` says."""
+    """The setting of :class:`set_multithreading_enabled`."""
     return set_multithreading_enabled.value
 
 

@@ -1,4 +1,4 @@
-"""What packages take from inside ``torch.nn``."""
+"""Names inside ``torch.nn`` that packages use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What packages take from inside ``torch.optim``, and the helpers of its optimisers over lists of tensors."""
+"""Names inside ``torch.optim`` that packages use, and the helpers of its optimisers over lists of tensors."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from taeda.profiler.recording import enter_range, leave_range
 
 
 class _Handle:
-    """What the op that ends a range is given."""
+    """The argument of the op that ends a range."""
 
     def __init__(self, place: int | None) -> None:
         self.place = place

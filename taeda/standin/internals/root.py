@@ -1,4 +1,4 @@
-"""What only ``torch`` itself has."""
+"""Names that only ``torch`` itself has."""
 
 from __future__ import annotations
 

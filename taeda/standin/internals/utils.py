@@ -1,4 +1,4 @@
-"""What packages take from inside ``torch.utils``, ``torch.serialization`` and the settings of PyTorch's compiler."""
+"""Names inside ``torch.utils``, ``torch.serialization`` and the compiler's settings that packages use."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class DefaultDeviceType:
 
     @staticmethod
     def get_device_type() -> str:
-        """What was set, or the CPU."""
+        """The type that was set, or the CPU."""
         return DefaultDeviceType._default_device_type or "cpu"
 
 
@@ -123,7 +123,7 @@ _order: LoadEndianness | None = None
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """What :func:`set_default_load_endianness` was given."""
+    """The order set by :func:`set_default_load_endianness`."""
     return _order
 
 

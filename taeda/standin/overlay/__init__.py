@@ -1,4 +1,4 @@
-"""What only PyTorch has: its version, and private modules that packages reach into, as far as that is harmless."""
+"""Names that only PyTorch has: its version, and private modules that packages reach into, where that is harmless."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def _get_cpu_capability() -> str:
 
 
 def functions_of(space: str) -> Callable[[str], Any]:
-    """What looks up the functions of ``torch.<space>`` in ``torch._C._<space>``: ``inv`` is ``linalg_inv`` there."""
+    """A function that finds those of ``torch.<space>`` in ``torch._C._<space>``: ``inv`` is ``linalg_inv`` there."""
 
     def find(name: str) -> Any:
         inner = name.removeprefix(f"{space}_")

@@ -245,6 +245,6 @@ compiled_module = aot_module
 def aot_module_simplified(
     mod: nn.Module, args: Any, fw_compiler: Callable, bw_compiler: Callable | None = None, **options: Any
 ) -> Callable:
-    """What :func:`aot_module` gives, as a function; ``args`` are example arguments."""
+    """The module of :func:`aot_module`, as a function; ``args`` are example arguments."""
     known = {k: v for k, v in options.items() if k in ("partition_fn", "decompositions") and v is not None}
     return _Module(mod, fw_compiler, bw_compiler, **known)
