@@ -36,6 +36,7 @@ PROGRAMS = {
     "numbers": lambda f: [f.ones(2).mul_(3).pow(2).mean(), f.ones(1) > 2, f.ones(2) / 2, f.ones(2) == f.zeros(2)],
     "reductions": lambda f: [f.ones(2, 2).sum(1), f.ones(2, 2).sum(), f.zeros(2, 3).mean(0), f.ones(2).any()],
     "linear": lambda f: f.nn.functional.linear(f.zeros(2, 3), f.zeros(3, 3), f.zeros(3)),
+    "slices": lambda f: [f.ones(4).narrow(0, 1, 2), f.ones(4)[1:3], f.ones(4).hsplit(2), f.ones(4).tensor_split(3)],
     "pointwise": lambda f: [f.rand(2).exp(), f.ones(2).log_(), f.full((2,), 0.5).sigmoid(), f.arange(4).eq(2)],
 }
 
