@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from .. import _core, fft, linalg, special
+from .. import _core, fft, linalg, sparse, special
 from .._core import Composite, Method, Op, Tensor
 from .._namespaces import NAMES
 from ..nn import functional as F
@@ -248,6 +248,9 @@ RECORDS: dict[str, Callable] = {
         OPS["tensordot"], self, other, dims=(dims_self, dims_other)
     ),
     "block_diag": lambda tensors: _call(OPS["block_diag"], *tensors),
+    "_sparse_mm": _other(sparse.mm), "_sparse_addmm": _other(sparse.addmm), "_sparse_sum": _other(sparse.sum),
+    **{f"_sparse_{name}.int": lambda self, dim, dtype=None, function=function: _call(function, self, dim, dtype=dtype)
+       for name, function in (("softmax", sparse.softmax), ("log_softmax", sparse.log_softmax))},
     "einsum": lambda equation, tensors, *, path=None: _call(OPS["einsum"], equation, *tensors),
     "_unique2": lambda self, sorted=True, return_inverse=False, return_counts=False: _call(
         OPS["unique"], self, sorted, True, True

@@ -174,7 +174,7 @@ class _Writer:
 
     def add_global(self, hint: str, obj: Any) -> str:
         """The name by which code reaches ``obj``."""
-        if _names.is_own(obj) and obj is not device and not _is_local(obj):
+        if _names.is_own(obj) and obj is not device and not is_local(obj):
             if type(obj) not in _names.OPS or _names.space_of(obj) or _names.is_method(obj):
                 return _names.qualified_name(obj)
             hint = obj.__name__  # no path leads to a private op
@@ -280,7 +280,7 @@ class _Writer:
         self.body.append(f"{left} = {_format_target(self.root, node.target)}")
 
 
-def _is_local(obj: Any) -> bool:
+def is_local(obj: Any) -> bool:
     """Whether no path of modules leads to ``obj``."""
     return "<locals>" in (getattr(obj, "__qualname__", None) or "") or (
         not isinstance(obj, type) and getattr(obj, "__name__", None) == "<lambda>"

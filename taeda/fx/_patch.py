@@ -124,6 +124,12 @@ class _Replaced:
         else:
             setattr(self.owner, self.name, value)
 
+    def put_back(self) -> None:
+        """Let ``owner`` be as it was."""
+        self.put(self.before)
+        if self.owner is Module and self.name == "__getattribute__":
+            _quicken_again(Module)
+
 
 _lock = free_in_children(threading.RLock())
 _replaced: dict[tuple[int, str], _Replaced] = {}
@@ -162,10 +168,7 @@ class Patches:
                 key = self._keys.pop()
                 _replaced[key].users -= 1
                 if not _replaced[key].users:
-                    done = _replaced.pop(key)
-                    done.put(done.before)
-                    if done.owner is Module and done.name == "__getattribute__":
-                        _quicken_again(Module)
+                    _replaced.pop(key).put_back()
 
     def replace_wrapped(self) -> None:
         """Let the functions that programs wrapped become calls."""
@@ -176,14 +179,73 @@ class Patches:
         for cls, name in wrapped_methods:
             self.replace(cls, name, recorded(getattr(cls, name), name))
 
+    def visit_once(self, names: dict[str, Any]) -> bool:
+        """Whether this is the first visit to ``names``."""
+        first = id(names) not in self._seen
+        self._seen.add(id(names))
+        return first
+
     def autowrap(self, names: dict[str, Any], functions: set[int]) -> None:
         """Let those of ``functions`` (by id) that a module has among its names become calls."""
-        if id(names) in self._seen:
+        if not self.visit_once(names):
             return
-        self._seen.add(id(names))
         for name, function in functions_in(names):
             if id(function) in functions:
                 self.replace(names, name, recorded(function))
+
+
+class Patcher(Patches):
+    """The replacements of a tracer that replaces the methods of modules itself. The last one is taken back first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stack: list[_Replaced] = []
+
+    def patch(self, frame_dict: dict[str, Any], name: str, new_fn: Callable, deduplicate: bool = True) -> None:
+        """Let a name of a module, or a builtin there, mean ``new_fn``.
+
+        Args:
+            deduplicate: accepted; one replacement may replace another, as in PyTorch.
+        """
+        if name not in frame_dict and not hasattr(builtins, name):
+            raise KeyError(name)
+        self._put(frame_dict, name, new_fn)
+
+    def patch_method(self, cls: type, name: str, new_fn: Callable, deduplicate: bool = True) -> None:
+        """Let a method of ``cls`` be ``new_fn``.
+
+        Args:
+            deduplicate: accepted.
+        """
+        if cls is Module and name == "__getattr__":
+            self._put(Module, "__getattribute__", object.__getattribute__)  # for the same reason as in tracing()
+        self._put(cls, name, new_fn)
+
+    def _put(self, owner: Any, name: str, new: Callable) -> None:
+        names = owner if isinstance(owner, dict) else vars(owner)
+        with _lock:
+            self._stack.append(_Replaced(owner, name, names.get(name, _MISSING)))
+            self._stack[-1].put(new)
+
+    def __enter__(self) -> Patcher:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        with _lock:
+            while self._stack:
+                self._stack.pop().put_back()
+        self.take_back()
+        self._seen.clear()
+
+
+def patch_wrapped(patcher: Patches) -> None:
+    """Let the functions that programs wrapped become calls."""
+    patcher.replace_wrapped()
+
+
+def autowrap_in(patcher: Patches, frame_dict: dict[str, Any], function_ids: set[int]) -> None:
+    """Let those functions (by id) that a module has among its names become calls."""
+    patcher.autowrap(frame_dict, function_ids)
 
 
 @contextmanager

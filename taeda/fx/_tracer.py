@@ -128,10 +128,10 @@ class Tracer(TracerBase):
             for name, buffer in self.root.named_buffers():
                 if a is buffer:
                     return self.create_node("get_attr", name, (), {})
-            name = self.tensor_attrs.get(id(a), "")
+            name = self.tensor_attrs.get(a, "")
             if not name:
                 name = self.get_fresh_qualname("_tensor_constant")
-                self.tensor_attrs[id(a)] = name
+                self.tensor_attrs[a] = name
                 setattr(self.root, name, a)
             return self.create_node("get_attr", name, (), {})
         if isinstance(a, Module):
@@ -406,9 +406,9 @@ class KeepModules(Tracer):
 
 
 def _collect_tensors(module: Module, path: str, found: dict[Any, str]) -> None:
-    """The tensors that a module and those below it have as plain attributes, by identity."""
+    """The tensors that a module and those below it have as plain attributes."""
     for name, value in vars(module).items():
         if isinstance(value, Tensor):
-            found[id(value)] = f"{path}{name}"
+            found[value] = f"{path}{name}"
     for name, child in module.named_children():
         _collect_tensors(child, f"{path}{name}.", found)

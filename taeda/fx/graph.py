@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import _names
-from ._codegen import CodeGen, PythonCode, _is_magic, _Namespace, _snake_case
+from ._codegen import CodeGen, PythonCode, _is_magic, _Namespace, _snake_case, is_local
 from .node import Node, map_aggregate, map_arg
 
 if TYPE_CHECKING:
@@ -457,7 +457,8 @@ class Graph:
              map_arg(n.kwargs, place.__getitem__), n.name, n.type, {k: v for k, v in n.meta.items() if k in _KEPT})
             for n in self.nodes
         ]  # fmt: skip
-        return {"records": records, "tracer": (self._tracer_cls, self._tracer_extras), "codegen": self._codegen}
+        tracer = None if is_local(self._tracer_cls) else self._tracer_cls
+        return {"records": records, "tracer": (tracer, self._tracer_extras), "codegen": self._codegen}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Graph.__init__(self, None, *state["tracer"])

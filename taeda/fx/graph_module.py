@@ -18,7 +18,7 @@ from taeda._core import Tensor
 from taeda.nn import Module, Parameter
 
 from . import _folder, _names
-from ._codegen import PythonCode, _PyTreeCodeGen
+from ._codegen import PythonCode, _PyTreeCodeGen, is_local
 from ._tracer import KeepModules
 from .graph import Graph
 
@@ -294,7 +294,7 @@ class GraphModule(Module):
     def __reduce__(self) -> Any:
         state = {k: v for k, v in self.__dict__.items() if k not in _HOOKS}
         tracer = state.get("_tracer_cls")
-        state["_tracer_cls"] = None if _is_local(tracer) else tracer
+        state["_tracer_cls"] = None if is_local(tracer) else tracer
         base = next(c for c in type(self).__mro__ if "GraphModuleImpl" not in c.__qualname__)
         return _rebuild, (base, type(self).__name__, state)
 
@@ -350,10 +350,6 @@ def _readable(module: Any, name: str, **options: Any) -> str:
     for part in inner:
         text += "\n" + "\n".join(f"    {line}" if line else "" for line in part.split("\n"))
     return text
-
-
-def _is_local(cls: Any) -> bool:
-    return cls is not None and "<locals>" in cls.__qualname__
 
 
 def _rebuild(base: Any, name: str, state: dict[str, Any]) -> Any:

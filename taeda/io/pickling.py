@@ -557,7 +557,9 @@ class Writer:
             return
         function, args, state, items, pairs = (*reduced, None, None, None)[:5]
         new = getattr(function, "__name__", "") == "__newobj__"
-        if not self._global(args[0] if new else function):
+        if not new:
+            self.write(function)  # any object that can be called
+        elif not self._global(args[0]):
             self.fail(x)
         self._tuple_items(args[1:] if new else args)
         self.out += b"\x81" if new else b"R"

@@ -399,8 +399,8 @@ TENSORS: dict[str, Callable] = {
 TENSORS |= {
     name: member(name)
     for name in (
-        "is_coalesced values _nnz _indices _values to_dense to_sparse to_sparse_csr to_sparse_csc to_sparse_bsr "
-        "to_sparse_bsc"
+        "is_coalesced _coalesced_ values _nnz _indices _values to_dense to_sparse to_sparse_csr to_sparse_csc "
+        "to_sparse_bsr to_sparse_bsc"
     ).split()
 }
 TENSORS |= {

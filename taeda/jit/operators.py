@@ -218,11 +218,6 @@ class Operators(Part):
             else:
                 items.append(self.emit(e, wanted[i] if wanted else None))
         if all(isinstance(i, ir.Expr) and not isinstance(i, ir.Iterate) for i in items):
-            if wanted and hint is not None and hint.name == "Tuple":
-                items = [
-                    self.coerce(i, w, node, "tuple") if is_subtype(i.type, w) else i
-                    for i, w in zip(items, wanted, strict=True)
-                ]
             return self.tuple_of_items(items)
         return Parts(items)
 

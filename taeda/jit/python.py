@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .. import _core, fft, linalg, nn, special
+from .. import _core, fft, linalg, nn, sparse, special
 from .._core import Tensor, device, dtype
 from ..aten import OpOverload, OpOverloadPacket
 from ..nn import functional, lower
@@ -122,7 +122,7 @@ def _op_names() -> dict[int, str]:
             if name in place:
                 found.setdefault(id(place[name]), qualified)
     for name, qualified in named:  # names of one function that say its module come second
-        for prefix, module in (("linalg_", linalg), ("special_", special), ("fft_", fft)):
+        for prefix, module in (("linalg_", linalg), ("special_", special), ("fft_", fft), ("_sparse_", sparse)):
             if name.startswith(prefix):
                 function = getattr(module, name.removeprefix(prefix), None)
                 if function is not None:

@@ -75,7 +75,7 @@ def _module_method(module: nn.Module, kind: ClassType, name: str) -> Any:
 
 
 def _declared_attributes(module: nn.Module) -> tuple[dict[str, Any], set[str]]:
-    """Annotations of attributes, of the class and in ``__init__``, and which are constants."""
+    """Annotations of attributes, and which are constants. Those in ``__init__`` count where the value has no type."""
     annotations: dict[str, Any] = {}
     constants: set[str] = set()
     for cls in reversed(type(module).__mro__):
@@ -89,7 +89,7 @@ def _declared_attributes(module: nn.Module) -> tuple[dict[str, Any], set[str]]:
         if module_of(cls).startswith("taeda."):
             continue  # a parameter that may be None is None or a tensor, which is known here
         init = vars(cls).get("__init__")
-        own |= _annotations_in(init)
+        own |= {n: a for n, a in _annotations_in(init).items() if "Final" in a or not _has_type(vars(module).get(n))}
         for name, annotation in own.items():
             text = annotation if isinstance(annotation, str) else ""
             if "Final" in (text or str(annotation)):
@@ -263,6 +263,14 @@ def _add_values(
             kind.attributes[name] = t
         except (TypeError, Mismatch):
             continue  # a script that uses it gets an error that it does not exist
+
+
+def _has_type(value: Any) -> bool:
+    """Whether the value of an attribute says its type: None and empty containers do not."""
+    try:
+        return value is not None and _type_of_attribute(value) is not None
+    except (TypeError, Mismatch):
+        return False
 
 
 def _type_of_attribute(value: Any) -> Type:

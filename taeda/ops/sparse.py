@@ -154,6 +154,11 @@ class SparseTensor(OfValues):
         """Whether every place occurs once and places are in order."""
         return self._coalesced
 
+    def _coalesced_(self, coalesced: bool) -> SparseTensor:
+        """Let :meth:`is_coalesced` say ``coalesced``, which is not checked."""
+        self._coalesced = bool(coalesced)
+        return self
+
     def sparse_dim(self) -> int:
         """Number of sparse dimensions."""
         return self._i.shape[0]
@@ -540,7 +545,7 @@ _core.install("sparse_dim", sparse_dim)
 _core.install("dense_dim", dense_dim)
 for _wanted, _names in {
     "sparse": "values _nnz",
-    "sparse coordinate": "coalesce is_coalesced indices _indices _values",
+    "sparse coordinate": "coalesce _coalesced_ is_coalesced indices _indices _values",
     "sparse row compressed": "crow_indices col_indices",
     "sparse column compressed": "ccol_indices row_indices",
 }.items():

@@ -617,6 +617,9 @@ def slice_view(input, dim=0, start=None, end=None, step=1):
     """A view of every ``step``-th element from ``start`` to before ``end`` along ``dim``."""
 
 
+slice_view.traits["native_call"] = lambda input, dim, start, end, step: (
+    "slice.Tensor", (input, dim, start, end, *([] if step == 1 else [step])),
+)  # fmt: skip
 slice_view.traits["lowering"] = lambda input, dim, start, end, step: input[
     _at(dim, slice(start, end, step), input.dim())
 ]

@@ -152,7 +152,8 @@ def _deviation_call(name: str) -> Callable:
     return call
 
 
-#: Ops that PyTorch calls with other arguments: the name there, the arguments and perhaps the named ones.
+#: Ops that PyTorch calls with other arguments: the name there, the arguments and perhaps the named ones. Other ops have
+#: it as their trait ``native_call``.
 _CALLS: dict[str, Callable] = {
     "_max_all": lambda x: ("max.default", (x,)),
     "_max_dim": lambda x, *more: ("max.dim", (x, *more)),
@@ -197,9 +198,10 @@ def native_call(op: Any, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple, 
         args = (list(args),)  # sizes one by one
     if op.name in _SPREAD and len(args) > 1 and all(isinstance(n, int) for n in args[1:]):
         args = (args[0], list(args[1:]))
-    if op.name not in _CALLS or kwargs:
+    call = _CALLS.get(op.name) or trait(op, "native_call", None)
+    if call is None or kwargs:
         return _overload_of(op, args, kwargs), tuple(map(_as_list, args)), kwargs
-    name, args, *named = _CALLS[op.name](*args)
+    name, args, *named = call(*args)
     known, _, overload = name.partition(".")
     return getattr(packet(known), overload), tuple(map(_as_list, args)), named[0] if named else {}
 

@@ -42,6 +42,7 @@ PROGRAMS = {
         f.ones(2, 2).prod(1),
         f.ones(2, 2).all(0),
     ],
+    "slices": lambda f: [f.ones(4).narrow(0, 1, 2), f.ones(4)[1:3], f.ones(4).hsplit(2), f.ones(4).tensor_split(3)],
     "pointwise": lambda f: [f.rand(2).exp(), f.ones(2).log_(), f.full((2,), 0.5).sigmoid(), f.arange(4).eq(2)],
 }
 

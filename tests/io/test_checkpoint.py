@@ -10,6 +10,7 @@ import sys
 import zipfile
 import zlib
 from collections import OrderedDict
+from functools import partial
 
 import numpy as np
 import pytest
@@ -417,3 +418,33 @@ def test_formats_and_layouts(trusted):
     saved = [taeda.channels_last, taeda.preserve_format, taeda.strided, taeda.sparse_csr]
     taeda.save(saved, buffer)
     assert taeda.load(io.BytesIO(buffer.getvalue()), weights_only=not trusted) == saved
+
+
+class Maker:
+    def __call__(self, *args):
+        return Made(*args)
+
+    make = __call__
+
+    @classmethod
+    def build(cls, *args):
+        return Made(*args)
+
+
+class Made:
+    def __init__(self, how):
+        self.how = how
+
+    def __reduce__(self):
+        makers = {"object": Maker(), "method": Maker().make, "classmethod": Maker.build, "partial": partial(Made)}
+        return makers[self.how], (self.how,), {"x": taeda.ones(2)}
+
+
+@pytest.mark.parametrize("how", ["object", "method", "classmethod", "partial"])
+def test_an_object_says_which_object_makes_it(how, tmp_path):
+    made = Made(how)
+    taeda.save([made, made], tmp_path / "made")
+    with pytest.raises(pickle.UnpicklingError):
+        taeda.load(tmp_path / "made")
+    first, second = taeda.load(tmp_path / "made", weights_only=False)
+    assert first is second and first.how == how and first.x.tolist() == [1, 1]

@@ -240,6 +240,64 @@ def test_methods_of_sparse_tensors():
     assert all(taeda.equal(a, b) for a, b in pairs)
 
 
+def _products_of_sparse(x, rows, dense):
+    spread = taeda.sparse.softmax(x, 1), taeda.sparse.log_softmax(x, dim=0), x._coalesced_(True)
+    sums = taeda.sparse.sum(x), taeda.sparse.sum(x, [0]).to_dense()
+    products = taeda.sparse.mm(x, dense), taeda.sparse.mm(rows, dense, "mean"), taeda.sparse.addmm(dense, x, dense)
+    return [s.to_dense() for s in spread], sums, products, taeda.sparse.mm(rows, dense, reduce="amax")
+
+
+def test_functions_of_sparse_tensors():
+    x = taeda.tensor([[1.0, 0, 2], [0, 3, 0], [0, 0, 4]]).to_sparse()
+    arguments = x, x.to_dense().to_sparse_csr(), taeda.arange(9.0).reshape(3, 3)
+    got, want = taeda.jit.script(_products_of_sparse)(*arguments), _products_of_sparse(*arguments)
+    pairs = zip([*got[0], *got[1], *got[2], got[3]], [*want[0], *want[1], *want[2], want[3]], strict=True)
+    assert all(taeda.equal(a, b) for a, b in pairs)
+
+
+def _larger(size: int | tuple[int | None, int | None] | None):
+    if size is None:
+        size = 3
+    if isinstance(size, (tuple, list)):
+        first, second = size
+        if first is None:
+            first = 1
+        if second is None:
+            second = 2
+        size = (first, second)
+    else:
+        size = (size, size)
+    return max(size)
+
+
+def test_a_tuple_that_is_assigned_has_the_types_of_its_items():
+    """Not those that the variable had before: None is no choice of them any more, as in PyTorch."""
+    scripted = taeda.jit.script(_larger)
+    assert [scripted(size) for size in (None, 7, (None, 5), (4, None))] == [3, 7, 5, 4]
+
+
+def _repeated(x, word: str):
+    return x if word == "once" else x + x
+
+
+class Annotated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.word: str | list[str] | None = "twice"
+        self.found: list[int] = []
+        self.size: int | None = None
+
+    def forward(self, x):
+        self.size = len(self.found)
+        return _repeated(x, self.word)
+
+
+def test_the_value_of_an_attribute_says_its_type():
+    """An annotation in ``__init__`` counts for None and for empty containers alone."""
+    scripted = taeda.jit.script(Annotated())
+    assert scripted(taeda.ones(2)).tolist() == [2, 2] and scripted.size == 0
+
+
 def _another_type(n: int):
     found: list[int] = []
     for i in range(n):

@@ -223,3 +223,77 @@ print(eager_transforms.jacrev is torch.func.jacrev)
     assert done.stdout == (
         "[[2.0, 0.0], [0.0, 4.0]] ['_wrap_tensor_for_grad', '_add_batch_dim']\n[2.0, 4.0] ['_add_batch_dim']\nTrue\n"
     )
+
+
+TRACER = """
+import pickle
+import torch
+import torch.fx._symbolic_trace as st
+from torch import fx, nn
+
+class Doubled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+        self.scale = nn.Parameter(torch.ones(3))
+        self.offset = torch.arange(3.0)
+
+    def forward(self, x):
+        return len(x) * self.inner(x) * self.scale + self.offset
+
+def tracer():
+    class Tracer(fx.Tracer):
+        def is_leaf_module(self, module, *rest):
+            return not isinstance(module, nn.Sequential)
+
+        @st.compatibility(is_backward_compatible=True)
+        def trace(self, root, concrete_args=None):
+            self.root, fn = root, type(root).forward
+            self.submodule_paths = {module: name for name, module in root.named_modules()}
+            self.graph = fx.Graph(tracer_cls=type(self))
+            self.tensor_attrs = {v: k for k, v in vars(root).items() if isinstance(v, (torch.Tensor, st.ScriptObject))}
+            assert isinstance(fn, st.FunctionType)
+            names = fn.__globals__
+            fn, args = self.create_args_for_root(fn, True, concrete_args)
+            cache = {}
+
+            @st.functools.wraps(st._orig_module_getattr)
+            def look_up(module, name):
+                return self.getattr(name, st._orig_module_getattr(module, name), cache)
+
+            @st.functools.wraps(st._orig_module_call)
+            def call(module, *args, **kwargs):
+                def forward(*args, **kwargs):
+                    return st._orig_module_call(module, *args, **kwargs)
+                st._autowrap_check(patcher, module.forward.__globals__, self._autowrap_function_ids)
+                return self.call_module(module, forward, args, kwargs)
+
+            with st._Patcher() as patcher:
+                patcher.patch_method(nn.Module, "__getattr__", look_up, deduplicate=False)
+                patcher.patch_method(nn.Module, "__call__", call, deduplicate=False)
+                patcher.patch(names, "len", lambda x: 3)
+                patcher.patch(names, "len", lambda x: 2)
+                st._patch_wrapped_functions(patcher)
+                st._autowrap_check(patcher, names, self._autowrap_function_ids)
+                self.create_node("output", "output", (self.create_arg(fn(*args)),), {})
+            return self.graph
+    return Tracer()
+
+module = Doubled()
+before = dict(vars(nn.Module))
+for _ in range(2):
+    traced = fx.GraphModule(module, tracer().trace(module))
+    print([(n.op, str(n.target).split(".")[0]) for n in traced.graph.nodes if n.op in ("get_attr", "call_module")])
+    print("len" in globals(), dict(vars(nn.Module)) == before)
+x = torch.randn(2, 2)
+print(torch.equal(traced(x), module(x)), torch.equal(pickle.loads(pickle.dumps(traced))(x), module(x)))
+"""
+
+
+def test_a_tracer_that_replaces_the_methods_of_modules_itself():
+    """As PyG's does. Afterwards all is as it was, and what it traced can be pickled."""
+    command = [sys.executable, "-m", "taeda.standin", "-c", TRACER]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    nodes = "[('call_module', 'inner'), ('call_module', 'inner'), ('get_attr', 'scale'), ('get_attr', 'offset')]"
+    assert done.stdout.split("\n")[:5] == [nodes, "False True"] * 2 + ["True True"]

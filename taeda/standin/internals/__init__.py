@@ -12,8 +12,11 @@ from typing import Any
 
 from taeda._refuse import refused_class, refused_function
 
+#: Modules of Python that have names of PyTorch's modules.
+_OF_PYTHON = ("contextlib", "types", "typing")
+
 #: By PyTorch's module: the modules that have the names, and the names; ``theirs=ours`` where they differ. A home with a
-#: dot in front is a module of this package, the others are modules of taeda.
+#: dot in front is a module of this package, the others are modules of taeda, or of Python.
 NAMES: dict[str, dict[str, str]] = {
     "": {
         ".root": (
@@ -86,6 +89,16 @@ NAMES: dict[str, dict[str, str]] = {
         "distributed.checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter",
     },
     "distributed.constants": {"distributed": "default_pg_timeout"},
+    "fx._symbolic_trace": {
+        "fx._compatibility": "compatibility",
+        "fx._patch": (
+            "_Patcher=Patcher _autowrap_check=autowrap_in _orig_module_call=plain_call "
+            "_orig_module_getattr=plain_getattr _patch_wrapped_functions=patch_wrapped functools"
+        ),
+        "fx.proxy": "Proxy",
+        "standin.overlay._C": "ScriptObject",
+        "types": "FunctionType",
+    },
     "jit._script": {"jit": "RecursiveScriptModule ScriptModule script"},
     "jit._trace": {
         "jit.tracing": "TopLevelTracedModule TracerWarning TracingCheckError _get_trace_graph trace",
@@ -314,4 +327,4 @@ def find(module: str, name: str) -> Any:
     home, ours = at
     if home.startswith("."):
         return getattr(importlib.import_module(home, __name__), ours)
-    return getattr(importlib.import_module(home if home in ("contextlib", "typing") else f"taeda.{home}"), ours)
+    return getattr(importlib.import_module(home if home in _OF_PYTHON else f"taeda.{home}"), ours)

@@ -13,6 +13,7 @@ from torch_geometric.nn import (
     TopKPooling,
     TransformerConv,
     global_mean_pool,
+    to_hetero,
 )  # fmt: skip
 from torch_geometric.transforms import AddSelfLoops, Compose, ToSparseTensor, ToUndirected
 from torch_geometric.utils import (
@@ -94,6 +95,12 @@ data["user", "buys", "item"].edge_index = torch.stack([torch.randint(0, 5, (12,)
 data["item", "sold", "user"].edge_index = data["user", "buys", "item"].edge_index.flip(0)
 hetero = HeteroConv({kind: SAGEConv((4, 4), 3) for kind in data.edge_types})
 train("hetero", hetero, lambda: hetero(data.x_dict, data.edge_index_dict)["user"], torch.arange(5) % 3)
+
+
+# traced by parts of fx that are private
+by_kind = to_hetero(Net(SAGEConv((-1, -1), 8), SAGEConv((-1, -1), 3)), data.metadata())
+by_kind(data.x_dict, data.edge_index_dict)
+train("traced", by_kind, lambda: by_kind(data.x_dict, data.edge_index_dict)["user"], torch.arange(5) % 3)
 
 print("degree:", *degree(edges[0], 20).tolist())
 print("scatter:", *scatter(x[edges[0]], edges[1], dim_size=20, reduce="max").sum(1).tolist())
