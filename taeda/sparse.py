@@ -112,7 +112,7 @@ def _normalised(function: Any, input: SparseTensor, dim: int, dtype: Any) -> Spa
     if dim >= x.sparse_dim():
         return _coordinates.make(x._indices(), function(x._values(), dim - x.sparse_dim() + 1), x.shape, True)
     places = tuple(x._indices().unbind(0))
-    dense = taeda.full(x.shape, float("-inf"), dtype=x.dtype).index_put(places, x._values())
+    dense = x._values().new_full(x.shape, float("-inf")).index_put(places, x._values())
     return _coordinates.make(x._indices(), function(dense, dim)[places], x.shape, True)
 
 

@@ -210,6 +210,8 @@ def whole_numbers(x, str op, str name):
     Raises:
         TypeError: it is neither a whole number nor a sequence of them.
     """
+    if is_small_int(x):
+        return x
     check_whole(op, (name,), -1, TAKES_INTS, x)
     if PyTuple_Check(x) or PyList_Check(x):
         return tuple([whole_number(item) for item in x])

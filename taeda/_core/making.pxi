@@ -27,6 +27,13 @@ def same_shape(Tensor a, Tensor b):
     return same_sizes(a, b)
 
 
+def all_true(Tensor t):
+    """``bool(t.all())``, of bools."""
+    if elsewhere or t.overrides or t.device_type or mode_active() or not is_dense(t):
+        return bool(t.all())
+    return memchr(elements_of(t), 0, t.count) == NULL
+
+
 cdef bint is_dense(Tensor t) noexcept:
     """Whether the elements fill a block of memory without holes or overlap, in any order of dimensions."""
     cdef int64_t expected = 1

@@ -29,7 +29,7 @@ from cpython.weakref cimport PyWeakref_NewRef
 from libc.math cimport fabs, ldexp
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.string cimport memchr, memcmp, memcpy, memmove, memset
 
 from .devices cimport (
     CPU_NUMBER, FROM_HOST, FROM_TABLE, META_NUMBER, TO_HOST, WITHIN, Way, build_there, devices, elsewhere, end_call,

@@ -10,6 +10,8 @@ rows       all tensors have a first dimension over which the op does the same th
 fold       the same of images, whose first dimension may not be there
 check      gives plain numbers, of all that the arguments hold
 indexed    ``index`` names places along ``dim``: the places of all examples, one after the other, are those of the batch
+sized by   the sizes of the result depend on values: no rule
+values
 ========== ============================================================================================================
 """
 
@@ -20,6 +22,16 @@ from typing import Any
 from .._core import Tensor
 from ..ops.table import OPS
 from .batching import Call, _shift, _shift_all, family, rule
+
+
+@family("sized by values")
+def _sized_by_values(call: Call) -> Any:
+    """Refused, even where the results of these examples have equal sizes."""
+    raise RuntimeError(
+        f"vmap: {call.op.name}() gives a result whose size depends on values. vmap does not support ops of dynamic "
+        "shape; compute with masks, as taeda.where does, or call it outside"
+    )
+
 
 # ---- along a dimension -----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..autograd.modes import on_values
-from ..ops.joining import cat
+from ..ops.joining import cat, stack
 from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from . import families, products  # noqa: F401 - rules
 from ._tree import broadcast
@@ -61,6 +61,8 @@ def vmap(
     @functools.wraps(func)
     def mapped(*args, **kwargs):
         leaves, structure, dims, size = _arguments(func, in_dims, args, kwargs)
+        if any(dim is not None and x.is_nested for x, dim in zip(leaves, dims, strict=True)):
+            return _by_parts(func, leaves, structure, dims, out_dims, randomness, size)
         if chunk_size is not None and chunk_size < size:
             return _in_chunks(func, leaves, structure, dims, out_dims, randomness, size, chunk_size)
         return _mapped(func, leaves, structure, dims, out_dims, randomness, size)
@@ -107,7 +109,7 @@ def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple
                 f"Tensor of dimensionality {x.dim()} so expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
             )
         dims[i] = dim % x.dim()
-        sizes.append(x.shape[dim])
+        sizes.append(x.size(dim))
     if not sizes:
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}): at least one input must be mapped, got only None dimensions"
@@ -120,7 +122,11 @@ def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple
     return leaves, structure, dims, sizes[0]
 
 
-def _mapped(func: Callable, leaves: list, structure: Any, dims: list, out_dims: Any, randomness: str, size: int) -> Any:
+def _mapped(
+    func: Callable, leaves: list, structure: Any, dims: list, out_dims: Any, randomness: str, size: int,
+    batched: list | None = None,
+) -> Any:  # fmt: skip
+    """The results. ``batched`` is given whether each has a value per example."""
     mode = VmapMode(size, randomness, run)
     inputs = [x if dim is None else _add_batch_dim(x, dim, mode) for x, dim in zip(leaves, dims, strict=True)]
     args, kwargs = tree_unflatten(inputs, structure)
@@ -128,6 +134,8 @@ def _mapped(func: Callable, leaves: list, structure: Any, dims: list, out_dims: 
     with modes([*_core.mode_stack(), mode]):
         out = func(*args, **kwargs)
     results, shape, places = _results(func, out, out_dims)
+    if batched is not None:
+        batched[:] = map(mode.holds, results)
     made = [_unwrap(mode, func, x, place) for x, place in zip(results, places, strict=True)]
     del args, kwargs, out, results
     mode.end()
@@ -181,6 +189,30 @@ def _unwrap(mode: VmapMode, func: Callable, x: Tensor, place: Any) -> Tensor:
             f"vmap({name}, ...): out_dims={place} is out of range for a result of {n} dimensions with the batch"
         )
     return physical.movedim(0, place) if place % n else physical
+
+
+def _by_parts(func, leaves, structure, dims, out_dims, randomness, size):
+    """The same of nested tensors, whose parts differ in size: one part after the other, and nested results.
+
+    Results that are the same for every example are stacked, as otherwise.
+    """
+    nested = [x for x, dim in zip(leaves, dims, strict=True) if dim is not None and x.is_nested]
+    if any(dim and x.is_nested for x, dim in zip(leaves, dims, strict=True)):
+        raise RuntimeError(f"Nested tensors can only be vmapped over dim=0, but got dim={max(filter(None, dims))}")
+    rows, batched = [], []
+    for i in range(size):
+        some = [
+            x if dim is None else x.unbind()[i].unsqueeze(0) if x.is_nested else x.narrow(dim, i, 1)
+            for x, dim in zip(leaves, dims, strict=True)
+        ]
+        rows.append(_mapped(func, some, structure, dims, 0, randomness, 1, batched))
+    places = broadcast(out_dims, rows[0], "vmap: out_dims")
+    columns = [[x.squeeze(0) for x in column] for column in zip(*map(tree_leaves, rows), strict=True)]
+    made = [nested[0]._of_parts(x) if differs else stack(x) for x, differs in zip(columns, batched, strict=True)]
+    if any(place and x.is_nested for x, place in zip(made, places, strict=True)):
+        raise RuntimeError(f"Nested tensors can only be vmapped over dim=0, but got dim={max(filter(None, places))}")
+    moved = [x.movedim(0, place) if place else x for x, place in zip(made, places, strict=True)]
+    return tree_unflatten(moved, tree_flatten(rows[0])[1])
 
 
 def _in_chunks(func, leaves, structure, dims, out_dims, randomness, size, chunk_size):

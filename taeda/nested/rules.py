@@ -297,11 +297,69 @@ def _attribute(func: Any, input: NestedTensor, *args: Any) -> Any:
     return like(input, [func(x, *args) for x in input._parts])
 
 
+def _embedding_bag(
+    func: Any, input: NestedTensor, weight: Tensor, offsets: Any = None, max_norm: Any = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
+    include_last_offset: bool = False, padding_idx: Any = None,
+) -> Tensor:  # fmt: skip
+    """Each part is a bag."""
+    if not _is_jagged(input):
+        raise NotImplementedError("embedding_bag(): of nested tensors, input is a jagged one")
+    if per_sample_weights is not None:
+        if not isinstance(per_sample_weights, NestedTensor):
+            raise ValueError("embedding_bag: If input is nested, then per_sample_weights must be nested if specified")
+        if per_sample_weights.shape != input.shape:
+            raise ValueError(
+                f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
+                f"same shape as the input ({input.shape})"
+            )
+        per_sample_weights = per_sample_weights.values()
+    return func(
+        input.values(), weight, input.offsets(), max_norm, norm_type, scale_grad_by_freq, mode, sparse,
+        per_sample_weights, True, padding_idx,
+    )  # fmt: skip
+
+
+def _adjoint(func: Any, input: NestedTensor) -> NestedTensor:
+    return input.mH
+
+
+def _diff(func: Any, input: NestedTensor, n: int = 1, dim: int = -1, **kwargs: Any) -> NestedTensor:
+    d = _within(func, input, dim, ragged=False)
+    return like(input, [func(x, n, d, **kwargs) for x in input._parts])
+
+
+def _several(func: Any, input: NestedTensor) -> Any:
+    """An op that gives several tensors for each part."""
+    made = [func(x) for x in input._parts]
+    return type(made[0])([like(input, x) for x in zip(*made, strict=True)])
+
+
+def _dim_order(func: Any, input: NestedTensor, **kwargs: Any) -> tuple[int, ...]:
+    if not _is_jagged(input):
+        raise RuntimeError("dim_order(): each part of a nested tensor has an order of its own; ask x.unbind()")
+    return 0, *(d + 1 for d in func(input._parts[0], **kwargs))
+
+
+def _contains(func: Any, input: NestedTensor, element: Any) -> bool:
+    return any(func(x, element) for x in input._parts)
+
+
+def _setitem(func: Any, input: NestedTensor, index: Any, value: Any) -> None:
+    """``x[i] = value`` and ``x[i, ...] = value``, in the part ``i``."""
+    number, *rest = index if isinstance(index, tuple) else (index,)
+    if not isinstance(number, int):
+        raise NotImplementedError("a nested tensor is written to by the number of a part, as in x[0] = 1.0")
+    func(input._parts[number], tuple(rest) or ..., value)
+
+
 def _is_same_size(func: Any, input: NestedTensor, other: NestedTensor) -> bool:
     return [x.shape for x in input._parts] == [x.shape for x in other._parts]
 
 
 for _name in ("pointwise", "detach", "requires_grad_", "contiguous", "copy_"):
+    RULES[_name] = _each
+for _name in ("conj_physical", "positive", "resolve_conj", "resolve_neg", "rpow", "rremainder"):
     RULES[_name] = _each
 for _name in ("dropout", "dropout_", "rand_like", "randn_like", "randint_like", "bernoulli"):
     RULES[_name] = _together
@@ -318,6 +376,7 @@ for _name in ("view", "reshape"):
 RULES.update(
     __get__=_attribute, matmul=_matmul, bmm=_matmul, flatten=_flatten, unflatten=_unflatten, transpose=_transpose,
     permute=_permute, unsqueeze=_unsqueeze, squeeze=_squeeze, select=_select, narrow=_narrow, index=_index, cat=_cat,
-    stack=_stack, expand=_expand,
-    is_same_size=_is_same_size, scaled_dot_product_attention=_attention,
+    stack=_stack, expand=_expand, is_same_size=_is_same_size, embedding_bag=_embedding_bag, adjoint=_adjoint,
+    diff=_diff, frexp=_several, dim_order=_dim_order,
+    __contains__=_contains, __setitem__=_setitem, scaled_dot_product_attention=_attention,
 )  # fmt: skip

@@ -29,15 +29,29 @@ def _kind(func: Any) -> str:
 class RaggedSize:
     """The size of a jagged tensor's dimension in which its parts differ: above 1, and equal to itself alone."""
 
-    __slots__ = ("number",)
+    __slots__ = ("number", "times")
     ragged = True  #: a ``Size`` takes it
     _numbers = itertools.count(1)
 
-    def __init__(self) -> None:
-        self.number = next(self._numbers)
+    def __init__(self, number: int | None = None, times: int = 1) -> None:
+        self.number = next(self._numbers) if number is None else number
+        self.times = times  #: what strides multiply the size by
 
     def __repr__(self) -> str:
-        return f"j{self.number}"
+        return f"j{self.number}" if self.times == 1 else f"{self.times}*j{self.number}"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, RaggedSize) and (self.number, self.times) == (other.number, other.times)
+
+    def __hash__(self) -> int:
+        return hash((self.number, self.times))
+
+    def __mul__(self, n: int) -> RaggedSize:
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+            return NotImplemented
+        return self if n == 1 else RaggedSize(self.number, self.times * n)
+
+    __rmul__ = __mul__
 
     def __gt__(self, n: Any) -> bool:
         return self._above(n, 1)
@@ -52,7 +66,7 @@ class RaggedSize:
         return not self > n
 
     def _above(self, n: Any, least: int) -> bool:
-        if isinstance(n, int) and n <= least:
+        if isinstance(n, int) and n <= least * self.times:
             return True
         raise RuntimeError(f"the parts differ in size {self}: it is above 1, and no more is known; got {n}")
 
@@ -111,6 +125,11 @@ class NestedTensor(OfParts):
 
     def _of_graph_parts(self, parts: Sequence[Tensor]) -> NestedTensor:
         return like(self, parts)
+
+    @staticmethod
+    def _of_parts(parts: Sequence[Tensor]) -> NestedTensor:
+        """A strided one."""
+        return nest(parts, taeda.strided)
 
     def _become(self, new: NestedTensor) -> NestedTensor:
         if new.dtype != self.dtype:
@@ -176,7 +195,7 @@ class NestedTensor(OfParts):
         return self.numel() * self.dtype.itemsize
 
     def stride(self, dim: int | None = None) -> Any:
-        """Strides are those of the parts.
+        """The strides of a jagged one: those of :meth:`values`, and in front the number of elements of a part.
 
         Args:
             dim: no difference.
@@ -185,9 +204,23 @@ class NestedTensor(OfParts):
             Nothing.
 
         Raises:
-            RuntimeError: always.
+            RuntimeError: the layout is not jagged: each part has strides of its own.
         """
-        raise RuntimeError("stride(): each part of a nested tensor has strides of its own; ask x.unbind()")
+        if self._layout is not taeda.jagged:
+            raise RuntimeError("stride(): each part of a nested tensor has strides of its own; ask x.unbind()")
+        own = (self._parts or (self.values(),))[0].stride()
+        strides = (self._ragged * own[self._ragged_idx - 1], *own)
+        return strides if dim is None else strides[self._dim(dim)]
+
+    @property
+    def mT(self) -> NestedTensor:
+        """The last two dimensions swapped."""
+        return RULES["transpose"](None, self, -2, -1)
+
+    @property
+    def mH(self) -> NestedTensor:
+        """The conjugate transpose of the last two dimensions."""
+        return self.mT.conj()
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether all parts are, and the parts of a jagged one differ in their first dimension."""

@@ -173,7 +173,7 @@ def equal(input, other):
     """
     if not isinstance(other, Tensor):
         raise not_tensor("equal(): argument 'other' (position 2)", other)
-    return core.same_shape(input, other) and bool(eq(input, other).all())
+    return core.same_shape(input, other) and core.all_true(eq(input, other))
 
 
 # ---- logic ----------------------------------------------------------------------------------------------------------

@@ -447,6 +447,11 @@ def _t(input: CompressedTensor):
     return _transpose(input, 0, 1)
 
 
+@_rule("adjoint")
+def _adjoint(input: CompressedTensor):
+    return input.mH
+
+
 @_rule("select")
 def _select(input: CompressedTensor, dim, index):
     n, d = input._starts.dim() - 1, wrapped_dim(dim, input.dim(), "select")
@@ -500,7 +505,7 @@ def _mm(input: CompressedTensor, mat2, **kwargs):
     return compress(RULES["mm"](*map(_coordinates, (input, mat2))), sparse_csc if by_columns else sparse_csr)
 
 
-@_rule("resize_as_sparse_")
+@_rule("resize_as_sparse_", "resize_as_")
 def _resize_as_sparse_(input: CompressedTensor, the_template):
     if the_template.layout is not input.layout or the_template.dim() != input.dim():
         raise RuntimeError(

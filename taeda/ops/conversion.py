@@ -456,9 +456,9 @@ def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
         >>> taeda.tensor([1, 2]).new_zeros(3)
         tensor([0, 0, 0])
     """
-    result = new_empty(input, *args, size=size, dtype=dtype, device=device)
+    result = factories.new("new_zeros", args, size, dtype or input.dtype, None, device)
     _core.zero(result)
-    return result.requires_grad_(requires_grad)
+    return finish(result, None, requires_grad, device)
 
 
 @composite(lowering=_made("new_ones"))
@@ -475,7 +475,8 @@ def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=Fal
         >>> taeda.tensor([1, 2]).new_ones(3)
         tensor([1, 1, 1])
     """
-    return finish(new_empty(input, *args, size=size, dtype=dtype, device=device).fill_(1), None, requires_grad)
+    result = factories.new("new_ones", args, size, dtype or input.dtype, None, device)
+    return finish(result.fill_(1), None, requires_grad, device)
 
 
 @composite(
@@ -496,7 +497,8 @@ def new_full(input, size, fill_value, dtype=None, device=None, requires_grad=Fal
         >>> taeda.tensor([1, 2]).new_full((3,), 7)
         tensor([7, 7, 7])
     """
-    return finish(new_empty(input, size, dtype=dtype, device=device).fill_(fill_value), None, requires_grad)
+    result = factories.new("new_full", (size,), None, dtype or input.dtype, None, device)
+    return finish(result.fill_(fill_value), None, requires_grad, device)
 
 
 @composite()

@@ -7,11 +7,11 @@ from .._core import Tensor, selection
 from .._core import indexing as core_indexing
 from .._core import tensor as core
 from ..kernels import bags as kernels
-from .creation import arange, zeros
+from .creation import arange
 from .indexing import masked_fill
 from .joining import cat
 from .reduction import extent
-from .scatter import gather, index_add, index_reduce, scatter
+from .scatter import gather, index_add, index_reduce
 from .shape import _positions
 from .table import composite, expect_tensors, primitive
 from .views import reshape, unsqueeze
@@ -358,6 +358,4 @@ def one_hot(tensor, num_classes=-1):
         raise RuntimeError("num_classes should be positive")
     elif top > num_classes:
         raise RuntimeError(f"Class values must be smaller than num_classes, got {top - 1} for {num_classes} classes.")
-    zero = zeros((), dtype=_core.int64, device=tensor.device if tensor.is_meta else None)
-    # one zero in memory: scatter writes the rest
-    return scatter(zero.expand((*tensor.shape, num_classes)), -1, unsqueeze(tensor, -1), 1)
+    return tensor.new_zeros((*tensor.shape, num_classes)).scatter_(-1, unsqueeze(tensor, -1), 1)

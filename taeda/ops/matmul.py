@@ -448,9 +448,9 @@ def outer(input, vec2):
                 [ 2, 20],
                 [ 3, 30]])
     """
-    for label, x in (("self", input), ("vec2", vec2)):
-        if x.dim() != 1:
-            raise RuntimeError(f"outer: Expected 1-D argument {label}, but got {x.dim()}-D")
+    if input.dim() != 1 or vec2.dim() != 1:
+        label, n = ("self", input.dim()) if input.dim() != 1 else ("vec2", vec2.dim())
+        raise RuntimeError(f"outer: Expected 1-D argument {label}, but got {n}-D")
     return unsqueeze(input, -1) * vec2
 
 

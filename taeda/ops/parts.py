@@ -19,8 +19,8 @@ from .registry import name_of
 #: Functions, methods and access to attributes that ask for no element: of sizes, dtype, device and the like.
 QUERIES = frozenset(
     """__get__ __set__ __delete__ __len__ _is_view dim element_size get_device is_complex is_conj is_contiguous
-    is_floating_point is_inference is_neg is_pinned is_shared is_signed ndimension nelement numel register_hook
-    retain_grad size storage_offset stride""".split()
+    is_distributed is_floating_point is_inference is_neg is_pinned is_shared is_signed ndimension nelement numel
+    register_hook retain_grad size storage_offset stride""".split()
 )
 _NO_SUBCLASSES = 4  # a flag of change_overrides: subclasses are not asked
 

@@ -41,9 +41,11 @@ def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
 
 def _check_input(name: str, n: int, input: Tensor, first: int | None = None) -> None:
     """Refuse an input with the wrong number of dimensions, or with an empty one from ``first`` (the channels) on."""
-    expect_tensors(name, input=input)
-    first = input.dim() - n - 1 if first is None else first
-    if input.dim() not in (n + 1, n + 2) or 0 in input.shape[first:]:
+    if not isinstance(input, Tensor):
+        expect_tensors(name, input=input)
+    shape = input.shape
+    first = len(shape) - n - 1 if first is None else first
+    if len(shape) not in (n + 1, n + 2) or 0 in shape[first:]:
         raise RuntimeError(
             f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
             f"got: {list(input.shape)}"

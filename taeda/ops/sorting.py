@@ -270,7 +270,7 @@ def _empty_longs(shape) -> Tensor:
     return _core.empty(shape, _core.int64)
 
 
-@primitive(out=False, meta="values")
+@primitive(out=False, meta="values", batch="sized by values")
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct values, in ascending order.
 
@@ -306,7 +306,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _answer(core_indexing.mask_get(ordered, flags, starts), numbers, lengths, return_inverse, return_counts)
 
 
-@primitive(out=False, meta="values")
+@primitive(out=False, meta="values", batch="sized by values")
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """One element of each run of equal ones.
 
@@ -339,7 +339,7 @@ unique.vjp(input=no_derivative("unique", "input"))
 unique_consecutive.vjp(input=no_derivative("unique_consecutive", "input"))
 
 
-@primitive(method=False, out=False)
+@primitive(method=False, out=False, batch="sized by values")
 def unique_dim(input, dim, sorted=True, return_inverse=False, return_counts=False):
     """:func:`unique` slices along ``dim``; always gives all three results."""
     return _unique_slices(input, dim, True, True, False)

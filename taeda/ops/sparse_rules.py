@@ -110,9 +110,34 @@ def _product(x: SparseTensor, y: SparseTensor) -> SparseTensor:
     return make(x._i[:, kept], x._v[kept] * y._v[found[kept]], x.shape, True)
 
 
+@rule("ldexp")
+def _ldexp(input: SparseTensor, other):
+    return RULES["mul"](input, 2.0**other)
+
+
+@rule("ldexp_")
+def _ldexp_(input: SparseTensor, other):
+    return input._become(_ldexp(input, other))
+
+
 @rule("positive", "resolve_conj", "resolve_neg")
 def _itself(input: SparseTensor):
     return input
+
+
+@rule("conj_physical")
+def _conj_physical(input: SparseTensor):
+    return input._with(input._v.conj_physical())
+
+
+@rule("conj_physical_")
+def _conj_physical_(input: SparseTensor):
+    return input._become(_conj_physical(input))
+
+
+@rule("dist")
+def _dist(input: SparseTensor, other: SparseTensor, p=2):
+    return (input - other).norm(p)
 
 
 @rule("numpy", "__array__", "tolist")
@@ -337,6 +362,8 @@ RULES["smm"], RULES["hspmm"], RULES["sspaddmm"] = smm.__wrapped__, hspmm.__wrapp
 
 @rule("triangular_solve")
 def _triangular_solve(input, A, upper=True, transpose=False, unitriangular=False):
+    if not _is_sparse(A) or _is_sparse(input):
+        raise NotImplementedError("triangular_solve(): expected a dense input and a sparse A; convert with .to_dense()")
     return triangular_solve(input, _dense(A), upper, transpose, unitriangular)
 
 

@@ -11,6 +11,7 @@ from .joining import cat
 from .sorting import searchsorted
 from .sparse import RULES, SparseTensor, make, to_sparse
 from .table import composite, expect_tensors
+from .views import movedim
 
 
 def rule(*names: str) -> Callable:
@@ -51,6 +52,25 @@ def _transpose(input: SparseTensor, dim0, dim1):
     order = list(range(input.dim()))
     order[a], order[b] = order[b], order[a]
     return input if a == b else _permute(input, order)
+
+
+@rule("adjoint")
+def _adjoint(input: SparseTensor):
+    return input.mH
+
+
+def _in_place(name: str) -> Callable:
+    """The rule of ``name`` with its result in ``input``."""
+
+    def in_place(input: SparseTensor, *args: Any) -> SparseTensor:
+        return input._become(RULES[name](input, *args))
+
+    return in_place
+
+
+for _name in ("t", "transpose", "swapaxes", "swapdims"):
+    RULES[_name + "_"] = _in_place(_name)
+RULES["movedim"] = movedim.__wrapped__
 
 
 @rule("permute")
@@ -314,7 +334,7 @@ def _sparse_resize_and_clear_(input: SparseTensor, size, sparse_dim, dense_dim):
     return _resized(input, size, sparse_dim, 0)
 
 
-RULES["resize_as_sparse_"] = resize_as_sparse_.__wrapped__
+RULES["resize_as_sparse_"] = RULES["resize_as_"] = resize_as_sparse_.__wrapped__
 
 
 def _resized(input: SparseTensor, size: Sequence[int], sparse_dim: int, entries: int) -> SparseTensor:

@@ -179,6 +179,81 @@ def test_sizes_of_jagged_ones():
     assert not j < 2 and j >= 2 and j > 0 and not j <= 1
 
 
+def test_strides_of_jagged_ones():
+    n = nested(taeda)
+    assert str(n.stride()) == f"(3*{n.shape[1]}, 3, 1)" and str(n.mT.stride()) == f"(3*{n.shape[1]}, 1, 3)"
+    assert n.stride(0) == n.mT.stride(0) == 3 * n.shape[1] != n.shape[1] and hash(n.stride()) == hash(n.stride())
+    assert n.dim_order() == (0, 1, 2) and n.mT.dim_order() == (0, 2, 1)
+    with pytest.raises(RuntimeError):
+        nested(taeda, "strided").dim_order()
+
+
+def bags(f):
+    return f.nested.nested_tensor([f.tensor([1, 2]), f.tensor([], dtype=f.int64), f.tensor([3, 4, 3])], layout=f.jagged)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_embeddings(mode):
+    """Each part of a jagged input is a bag."""
+    got, want = [], []
+    for f, made in ((torch, want), (taeda, got)):
+        weight = f.arange(20.0).view(10, 2).requires_grad_()
+        out = f.nn.functional.embedding_bag(bags(f), weight, mode=mode)
+        assert f.nn.EmbeddingBag(10, 2, mode=mode, _weight=weight.detach())(bags(f)).tolist() == out.tolist()
+        other = f.nn.functional.embedding_bag(bags(f), weight, f.tensor([0]), padding_idx=3, mode=mode)
+        (out * f.arange(6.0).view(3, 2)).sum().backward()
+        made += [out.tolist(), other.tolist(), weight.grad.tolist()]
+    for a, b in zip(want, got, strict=True):
+        torch.testing.assert_close(torch.tensor(b), torch.tensor(a))
+
+
+def test_weights_of_bags():
+    for f in BOTH:
+        x = bags(f)
+        weights = x * 0.5
+        out = f.nn.functional.embedding_bag(x, f.ones(10, 2), mode="sum", per_sample_weights=weights)
+        assert out.tolist() == [[1.5, 1.5], [0, 0], [5.0, 5.0]]
+        for wrong in (weights.values(), bags(f) * 0.5):
+            with pytest.raises(ValueError):
+                f.nn.functional.embedding_bag(x, f.ones(10, 2), mode="sum", per_sample_weights=wrong)
+
+
+MAPPED = {
+    "sin": lambda f, x, y: x.sin(),
+    "sum": lambda f, x, y: x.sum(),
+    "sum of rows": lambda f, x, y: x.sum(-1),
+    "equal sizes": lambda f, x, y: x.sum(0),
+    "not mapped": lambda f, x, y: f.ones(3),
+    "several": lambda f, x, y: (x * 2, x.mean()),
+    "product": lambda f, x, y: x @ f.ones(3, 4),
+    "with a dense one": lambda f, x, y: x * y,
+    "softmax": lambda f, x, y: x.softmax(-1),
+}
+
+
+@pytest.mark.parametrize("layout", ["strided", "jagged"])
+@pytest.mark.parametrize("name", MAPPED)
+def test_vmap_over_parts(name, layout):
+    said = []
+    for f in BOTH:
+        made = f.vmap(lambda x, y, f=f: MAPPED[name](f, x, y))(nested(f, layout), f.tensor([2.0, 3.0]))
+        made = made if isinstance(made, tuple) else (made,)
+        said.append([(x.is_nested, str(x.layout).split(".")[1], [y.tolist() for y in x.unbind()]) for x in made])
+    for theirs, ours in zip(*said, strict=True):
+        assert ours[:2] == theirs[:2]
+        for a, b in zip(theirs[2], ours[2], strict=True):
+            torch.testing.assert_close(torch.tensor(b), torch.tensor(a))
+
+
+def test_what_vmap_over_parts_cannot_do():
+    for f in BOTH:
+        for options in ({"in_dims": 1}, {"out_dims": 1}):
+            with pytest.raises(RuntimeError):
+                f.vmap(lambda x: x * 2, **options)(nested(f, "strided"))
+        with pytest.raises(RuntimeError):
+            f.vmap(lambda x, f=f: f.randn(3) + x.sum())(nested(f, "strided"))
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -193,7 +268,6 @@ def test_sizes_of_jagged_ones():
         lambda f, n: n.squeeze(1),
         lambda f, n: n.sum(0),
         lambda f, n: n.transpose(0, 1),
-        lambda f, n: n.mT if f is taeda else n.flatten(),
         lambda f, n: f.nested.nested_tensor([f.ones(2, 3), f.ones(3, 4)], layout=f.jagged),
     ],
 )

@@ -327,3 +327,17 @@ def test_a_data_set_of_tensors_on_a_device_gives_batches_there(wrap):
     with taeda.device("far"):  # where the indices are made has nothing to do with it
         (k,) = next(iter(taeda.utils.data.DataLoader(taeda.utils.data.TensorDataset(taeda.arange(4, device="cpu")), 4)))
     assert k.is_cpu and k.tolist() == [0, 1, 2, 3]
+
+
+def test_softmax_of_sparse_tensors():
+    x = taeda.tensor([[2.0, 0.0, 2.0], [0.0, 5.0, 0.0]]).to_sparse()
+    for name in ("softmax", "log_softmax"):
+        for dim in (0, 1):
+            found = getattr(taeda.sparse, name)(x.to("far"), dim)
+            assert found.device.type == "far"
+            taeda.testing.assert_close(found.to_dense().cpu(), getattr(taeda.sparse, name)(x, dim).to_dense())
+
+
+def test_equal_answers_on_every_device():
+    x = here()
+    assert taeda.equal(x.to("far"), x.to("far")) and not taeda.equal(x.to("far"), -x.to("far"))

@@ -1,4 +1,6 @@
-"""Programs add methods to Tensor and replace some."""
+"""The class Tensor: methods that programs add and replace, and what small methods answer."""
+
+import pytest
 
 import taeda
 
@@ -45,3 +47,30 @@ def test_new_alone_gives_a_tensor_with_memory():
         assert type(made) is cls and made.shape == (0,) and made.dtype is taeda.float32
         assert made.untyped_storage().nbytes() == 0 and (made + 1).tolist() == []
     assert taeda.Tensor.__new__(Named, [1.0, 2.0]).tolist() == [1.0, 2.0]
+
+
+def test_equal_looks_at_every_element():
+    x = taeda.arange(12.0).view(3, 4)
+    other = x.clone()
+    other[2, 3] = -1
+    for a, b in ((x, other), (x.t(), other.t()), (x[:, ::2], (x + 1)[:, ::2]), (x, x.t())):
+        assert taeda.equal(a, a) and not taeda.equal(a, b)
+    assert not taeda.equal(x, x[:2]) and not taeda.equal(x * taeda.nan, x * taeda.nan)
+    assert (
+        taeda.equal(x.expand(2, 3, 4), x.expand(2, 3, 4)) and taeda.equal(x[:0], x[:0]) and taeda.equal(-x * 0, x * 0)
+    )
+    assert taeda.equal(x.clone().requires_grad_(), x.long()) and taeda.compile(taeda.equal)(x, x)
+    z = taeda.complex(x, x)
+    assert taeda.equal(z.conj(), z.conj().resolve_conj()) and not taeda.equal(z.conj(), z)
+    with pytest.raises(RuntimeError):
+        taeda.vmap(taeda.equal)(x, x)
+
+
+def test_pieces_of_sizes_are_sizes():
+    size = taeda.ones(2, 3, 4).shape
+    one, wrong = (1,), ("a",)
+    for made in (size[1:], size[::-1], size[:0], size + one, one + size, size * 2, 2 * size):
+        assert type(made) is taeda.Size
+    assert size[1:] == (3, 4) and one + size == (1, 2, 3, 4) and size + one == (2, 3, 4, 1) and type(size[0]) is int
+    with pytest.raises(TypeError):
+        size + wrong

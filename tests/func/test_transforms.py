@@ -214,7 +214,13 @@ def test_vmap_refuses_what_depends_on_data():
         with pytest.raises(RuntimeError, match="vmap"):
             vmap(function)(x)
     with pytest.raises(RuntimeError, match="different size"):
-        vmap(lambda a: a[a > 0])(taeda.tensor([[1.0, 2.0], [-1.0, 1.0]]))
+        vmap(lambda a: a.bincount())(taeda.tensor([[1, 2], [3, 3]]))
+    for name in ("unique", "unique_consecutive"):  # also where the results of these examples have equal sizes
+        for same in (x, taeda.ones(2, 3)):
+            with pytest.raises(RuntimeError, match="size depends on values"):
+                vmap(lambda a, name=name: getattr(a, name)())(same)
+    with pytest.raises(RuntimeError, match="size depends on values"):
+        vmap(lambda a: a[a == a])(x)
     with pytest.raises(ValueError, match="same size"):
         vmap(lambda a, b: a)(x, taeda.ones(3))
     with pytest.raises(ValueError, match="must only return Tensors"):
