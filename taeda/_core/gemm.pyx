@@ -268,6 +268,8 @@ cdef int blocked(Product* p) except -1:
             p.n >= MANY_COLUMNS or p.n >= AHEAD_PANELS * panel and p.a.columns != item if narrow else
             p.n >= AHEAD_PANELS * panel and p.k > cuts().k_block):
         flags = PACK_A
+    if on_elements():
+        return packed_first(p, flags)  # nothing is packed there, so all of a batch is one launch
     for i in range(p.n0):
         for j in range(p.n1):
             q = p[0]

@@ -14,6 +14,7 @@ from typing import Any
 from ..kernels.build import cache_dir, compiler, read_entry, write_entry
 from ..kernels.forks import loading
 from ..kernels.target import Target
+from ._products import product_tile
 from ._warps import WARP, CannotShareError, threads_of
 
 FORMAT = 6  # change it with the entry, or with the passes
@@ -254,6 +255,7 @@ def _transposed_tile(x: _Lines, pointers: int, item: int, ndims: int) -> None:
 
 _SCHEDULES: dict[str, Any] = {
     "transpose": _transposed_tile,
+    "product": product_tile,
     "units": _each_unit,
     "rows": _each_unit,  # of a warp
     "slots": _with_slots,

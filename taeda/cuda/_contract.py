@@ -19,7 +19,7 @@ from ..kernels.copy import copy_item
 from ..kernels.hosted import hosted
 from ..kernels.ir import Function
 from ..kernels.target import Target
-from . import _compile, _driver, _native
+from . import _compile, _driver, _native, _products
 from ._driver import INT, POINTER, call, get
 
 OLDEST = (8, 0)
@@ -39,7 +39,7 @@ class _Text:
     def __init__(self, f: Function) -> None:
         self.label, self.text = f.label, f.text()
         self.elements, self.outs, self.lines = f.elements, f.outs, len(f.lines)
-        self.transposes, self.threads = f.transposes, f.threads
+        self.transposes, self.threads, self.products = f.transposes, f.threads, f.products
 
 
 _rows: list[_Text] = []  # by the row of the kernel
@@ -53,8 +53,9 @@ def add_kernel(f: Function, again: Any = None) -> int:
     kernel = _Text(f)
     with _lock:
         address, row = _native.add_kernel(
-            _compile.calls_another(kernel.text), kernel.threads, kernel.elements, kernel.transposes, kernel.lines
-        )
+            _compile.calls_another(kernel.text), kernel.threads, kernel.elements, kernel.transposes, kernel.lines,
+            _products.item_of(kernel.products)
+        )  # fmt: skip
         assert row == len(_rows)
         _rows.append(kernel)
     return address
@@ -67,11 +68,14 @@ def entry(row: int, pointers: int, words: int, inner: int, schedule: str, form: 
     """The driver's function for launches of the kernel of that row, in this thread's context.
 
     ``form`` is that of a launch over elements: dimensions, numbers of the kernel, elements of a thread, whether offsets
-    have 32 bits. Of a transposed copy the first counts, the dimensions outside of the matrix.
+    have 32 bits. Of a transposed copy the first counts, the dimensions outside of the matrix; of a product too, which
+    has in it what ``_products.form_of`` reads.
     """
     kernel, other = _rows[row], _rows[inner] if inner >= 0 else None
     if schedule == "transpose":
         return _loaded("transpose", "", "", pointers, words, (schedule, kernel.transposes[0], form[0]))
+    if schedule == "product":
+        return _loaded("product", "", "", pointers, words, (schedule, *_products.form_of(kernel.products, form[0])))
     shared = [one.label for one in (kernel, other) if one is not None and one.threads > 1]
     if shared and (other is not None or schedule != "units"):
         raise _compile.NoKernelError(f"{shared[0]}: a warp runs it, and it is a part of another kernel")

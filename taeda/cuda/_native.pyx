@@ -17,6 +17,7 @@ from taeda._core.devices cimport (
     devices, end_call, kernel_t,
 )
 
+from taeda._core.kernel_args cimport ProductArgs
 from taeda._core.tensor cimport MAXDIM
 
 from taeda._core import OutOfMemoryError
@@ -900,15 +901,17 @@ cdef enum:
     NEAR = 0x7FFFFFFF          # the largest offset that has 32 bits
     SIDE = 32                  # of a tile of a transposed copy; _compile.py
     MOST_SLOTS = 1 << 28       # bytes
+    TILED_FROM = 16            # rows, columns and depth of products that are computed by tiles
+    MANY_TILES = 128           # so many large ones keep a GPU busy
 
 cdef enum Schedule:
-    IN_UNITS, IN_ELEMENTS, IN_TILES, IN_SLOTS
+    IN_UNITS, IN_ELEMENTS, IN_TILES, IN_SLOTS, IN_PRODUCTS
 
-SCHEDULES = ("units", "elements", "transpose", "slots")   # their names in _compile.py
+SCHEDULES = ("units", "elements", "transpose", "slots", "product")   # their names in _compile.py
 
 cdef struct Form:              # of a launch, which the entry of its kernel is made for; zeros: of units
     Schedule schedule
-    int dims                   # of elements; of a transposed copy those outside of the matrix
+    int dims                   # of elements; of a transposed copy those outside of the matrix; of a product its bits
     int numbers                # of a pointwise kernel
     int together               # elements of a thread
     int narrow                 # offsets have 32 bits
@@ -928,18 +931,19 @@ cdef struct Kernel:
     int together               # how many elements a thread may have
     int64_t item               # of a kernel of transposed copies: bytes of an item
     int64_t unit_rows, unit_columns   # of its units; 0: all columns
+    int64_t number             # of a kernel of products that may have tiles: bytes of a number
 
 cdef Kernel table[MOST_KERNELS]
 cdef int64_t nkernels = 0
 cdef dict hosted_kernels = {}  # by (number, address): what launches of the core's functions run
 
 
-def add_kernel(bint calls, int64_t threads, elements, transposes, int64_t lines):
+def add_kernel(bint calls, int64_t threads, elements, transposes, int64_t lines, int64_t number):
     """A new kernel of so many lines: its address and its row.
 
     ``threads`` do each of its units. ``elements`` are the operands of a pointwise kernel: bytes of an element, of a
     part of it, layout. ``transposes`` are, of a kernel of transposed copies, bytes of an item, rows and columns of a
-    unit.
+    unit. ``number``: bytes of a number of a kernel of products that may have tiles.
     """
     global nkernels
     cdef int i
@@ -951,6 +955,7 @@ def add_kernel(bint calls, int64_t threads, elements, transposes, int64_t lines)
         raise RuntimeError(f"a kernel has {len(elements)} operands, and at most {MOST_OPERANDS} may be")
     k.calls, k.threads, k.together = calls, threads, 1
     k.item, k.unit_rows, k.unit_columns = transposes or (0, 0, 0)
+    k.number = number
     for i, (item, _, layout) in enumerate(elements):
         k.items[i] = item if layout == "c" else 0
         widest = max(widest, k.items[i])
@@ -1166,6 +1171,65 @@ cdef int launch_transposed(int index, char** ptr, const int64_t* arg) except -1:
     form.schedule, form.dims = IN_TILES, n
     function = prepare(index, k, words, ptr, 2, numbers, 6 + 3 * n, form)
     return start(index, function, words, 0, blocks * THREADS, 1, 0, 0)
+
+
+cdef inline bint is_wide(const char* p, int64_t size, int64_t along, int64_t line, int64_t outer, int64_t inner,
+                         int64_t item) noexcept:
+    """Whether lines of ``size`` numbers lie in memory so that each 16 bytes are one access."""
+    return along == item and (size * item | <int64_t><uintptr_t>p | line | outer | inner) % 16 == 0
+
+
+cdef int launch_product(int index, Kernel* k, char** ptr, int nptr, const int64_t* arg, int narg,
+                        int64_t total) except -1:
+    """``product_elements``: a product by tiles where it has the size for it, else a thread for each element.
+
+    A result with contiguous columns is computed as the transposed product.
+    """
+    cdef ProductArgs p = (<const ProductArgs*>arg)[0]
+    cdef ProductArgs q = p
+    cdef char* at[4]
+    cdef int64_t numbers[2 * ROUND_WORDS]      # those of the struct, and the two of tiles
+    cdef uint64_t words[MOST_WORDS]
+    cdef int64_t item = k.number, per = 16 // item, batch = 1, height, width, down, across
+    cdef bint large = True, a_along_k, b_along_k, a_wide, b_wide, c_wide, several = p.kc < p.k
+    cdef int addend = <int>p.init
+    cdef void* function
+    cdef Form form = PLAIN
+    if min(p.m, p.n, p.k) < TILED_FROM or several and p.kc % (4 * per):
+        return enqueue(index, k, ptr, nptr, arg, narg, total)
+    batch = total // (p.m * p.n)
+    at[0], at[1], at[2], at[3] = ptr[0], ptr[1], ptr[2], ptr[3]
+    if p.c_n != item and p.c_m == item:
+        at[1], at[2] = ptr[2], ptr[1]
+        p.m, p.n, p.c_m, p.c_n, p.d_m, p.d_n = q.n, q.m, q.c_n, q.c_m, q.d_n, q.d_m
+        p.a_m, p.a_k, p.a_b0, p.a_b1, p.b_n, p.b_k, p.b_b0, p.b_b1 = (
+            q.b_n, q.b_k, q.b_b0, q.b_b1, q.a_m, q.a_k, q.a_b0, q.a_b1)
+    a_along_k, b_along_k = p.a_k == item or p.a_m != item, p.b_k == item or p.b_n != item
+    if a_along_k:
+        a_wide = is_wide(at[1], p.k, p.a_k, p.a_m, p.a_b0, p.a_b1, item)
+    else:
+        a_wide = is_wide(at[1], p.m, p.a_m, p.a_k, p.a_b0, p.a_b1, item)
+    if b_along_k:
+        b_wide = is_wide(at[2], p.k, p.b_k, p.b_n, p.b_b0, p.b_b1, item)
+    else:
+        b_wide = is_wide(at[2], p.n, p.b_n, p.b_k, p.b_b0, p.b_b1, item)
+    c_wide = is_wide(at[0], p.n, p.c_n, p.c_m, p.c_b0, p.c_b1, item)
+    if p.init == 1 and is_wide(at[3], p.n, p.d_n, p.d_m, p.d_b0, p.d_b1, item):
+        addend = 3
+    # Tiles: 16 by 32 times as many numbers as have 16 bytes, or half as many of each where there is less to do.
+    if item == 4:
+        down, across = (p.m + 63) // 64, (p.n + 127) // 128
+        large = down * across * batch >= MANY_TILES and (not several or a_wide and b_wide)
+    height, width = (16 * per, 32 * per) if large else (8 * per, 16 * per)
+    down, across = (p.m + height - 1) // height, (p.n + width - 1) // width
+    assert sizeof(p) // 8 + 2 <= 2 * ROUND_WORDS
+    memcpy(numbers, &p, sizeof(p))
+    numbers[sizeof(p) // 8], numbers[sizeof(p) // 8 + 1] = down, across
+    form.schedule = IN_PRODUCTS
+    form.dims = (a_along_k | a_wide << 1 | b_along_k << 2 | b_wide << 3 | c_wide << 4 | several << 5 | large << 6
+                 | addend << 7)
+    function = prepare(index, k, words, at, 4, numbers, <int>(sizeof(p) // 8 + 2), form)
+    return start(index, function, words, 0, down * across * batch * THREADS, 1, 0, 0)
 
 
 cdef int launch_in_slots(int index, char** ptr, const int64_t* arg, int narg, int64_t total) except -1:
@@ -1520,7 +1584,9 @@ cdef void release_row(int number, void* data, int64_t nbytes) noexcept:
 cdef void launch_row(int number, kernel_t kernel, char** ptr, int nptr, const int64_t* arg, int narg, int64_t total,
                      int64_t grain) noexcept:
     try:
-        if row_at(<void*>kernel) >= 0:
+        if row_at(<void*>kernel) >= 0 and (<Kernel*>kernel).number:
+            launch_product(number - FIRST, <Kernel*>kernel, ptr, nptr, arg, narg, total)
+        elif row_at(<void*>kernel) >= 0:
             enqueue(number - FIRST, <Kernel*>kernel, ptr, nptr, arg, narg, total)
         elif kernel == ELEMENTS:
             launch_elements(number - FIRST, ptr, nptr, arg, narg)

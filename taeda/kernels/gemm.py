@@ -461,6 +461,7 @@ def panel_product(f: Function, dtype: str) -> None:
 def product_elements(f: Function, dtype: str) -> None:
     """``a @ b + d`` with a task for each element; see :data:`ELEMENT_ARGS`. bfloat16 is summed in float32."""
     t = TYPES[dtype]
+    f.products = dtype
     acc = F32 if t is BF16 else t
     g = {name: f.size(i) for i, name in enumerate(ELEMENT_ARGS)}
     zero = f.const(acc, 0)

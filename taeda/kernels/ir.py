@@ -82,6 +82,8 @@ class Function:
         self.outs = 0
         #: For a transposed copy: bytes of an item, rows and columns of the result in one unit, 0 for all columns.
         self.transposes: tuple[int, ...] = ()
+        #: For a kernel of products: the dtype of its numbers.
+        self.products = ""
         #: Threads that do one unit together on a device without vectors: each has a lane of every vector, and all have
         #: the same scalars.
         self.threads = 1

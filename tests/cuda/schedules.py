@@ -315,6 +315,100 @@ def test_items_that_are_gathered_have_a_thread_each():
         assert counters.of("local", "load").accesses == 0
 
 
+# ---- products --------------------------------------------------------------------------------------------------------
+
+BITS = {1: taeda.int8, 2: taeda.int16, 4: taeda.int32, 8: taeda.int64}
+
+
+def product(f, *xs):
+    """The counters of the product among the kernels that ``f`` runs. Signs of zeros are those of the CPU, too."""
+    counters = counted(lambda *xs: f(*xs).contiguous().view(BITS[xs[0].element_size()]), *xs)
+    return max(counters, key=lambda c: c.of("shared", "load").accesses)
+
+
+def drawn(*shape, dtype=taeda.float32, seed=5):
+    """Numbers of which some products have the smallest exponents, and zeros of both signs."""
+    generator = taeda.Generator().manual_seed(seed)
+    if not dtype.is_floating_point:
+        return taeda.randint(-1000, 1000, shape, generator=generator).to(dtype)
+    x = taeda.randn(shape, generator=generator)
+    return taeda.where(x.abs() < 0.3, x * 1e-23, taeda.where(x > 1.5, x * 0, x)).to(dtype)
+
+
+@pytest.mark.parametrize("f, dtype", [
+    (lambda a, b: a @ b, taeda.float32),
+    (lambda a, b: a.t().contiguous().t() @ b, taeda.float32),
+    (lambda a, b: a @ b.t().contiguous().t(), taeda.float32),
+    (lambda a, b: a.t().contiguous().t() @ b.t().contiguous().t(), taeda.float32),
+    (lambda a, b: a @ b, taeda.float64),
+    (lambda a, b: a.t().contiguous().t() @ b.t().contiguous().t(), taeda.float64),
+    (lambda a, b: a @ b.t().contiguous().t(), taeda.int32),
+])  # fmt: skip
+def test_tiles_of_products_are_read_once_and_meet_at_no_bank(f, dtype):
+    a, b = drawn(64, 48, dtype=dtype), drawn(48, 128, dtype=dtype, seed=6)
+    counters = product(f, a, b)
+    load, store = counters.of("global", "load"), counters.of("global", "store")
+    assert load.bytes == (2 * a.numel() + 2 * b.numel()) * a.element_size() and load.used == 1  # tiles are 32 x 64
+    assert store.bytes == 64 * 128 * a.element_size() and store.used == 1
+    for way in ("load", "store"):
+        assert counters.of("shared", way).accesses and counters.of("shared", way).conflicts == 0
+        assert counters.of("local", way).accesses == 0
+
+
+def test_many_products_have_larger_tiles():
+    a, b = drawn(128, 64, 16), drawn(128, 16, 128, seed=6)
+    counters = product(lambda a, b: a @ b, a, b)
+    assert counters.of("global", "load").bytes == a.nbytes + b.nbytes and counters.of("global", "load").used == 1
+    assert counters.of("global", "store").bytes == 128 * 64 * 128 * 4
+    assert counters.of("shared", "load").conflicts == counters.of("shared", "store").conflicts == 0
+
+
+@pytest.mark.parametrize("m, n, k, dtype", [
+    (16, 16, 16, taeda.float32), (40, 70, 31, taeda.float32), (20, 18, 300, taeda.float32), (17, 33, 19, taeda.float64),
+    (17, 19, 21, taeda.int32), (18, 17, 37, taeda.int64),
+])  # fmt: skip
+@pytest.mark.parametrize("f", [
+    lambda a, b, c: a @ b,
+    lambda a, b, c: b.t() @ a.t(),
+    lambda a, b, c: a.t().contiguous().t() @ b.t().contiguous().t(),
+    lambda a, b, c: taeda.addmm(c, a, b, beta=2, alpha=3),
+    lambda a, b, c: taeda.addmm(c[0], a[:, 1:], b[1:]),
+    lambda a, b, c: taeda.addmm(c[:, :1], a.flip(0), b.flip(0)),
+])  # fmt: skip
+def test_products_of_any_shape(f, m, n, k, dtype):
+    assert product(f, *(drawn(*shape, dtype=dtype, seed=i) for i, shape in enumerate(((m, k), (k, n), (m, n)))))
+
+
+@pytest.mark.parametrize("f, shapes", [
+    (lambda a, b: a @ b, ((3, 2, 20, 24), (2, 24, 40))),  # one operand for all of the outer batch
+    (lambda a, b: a.transpose(0, 1) @ b, ((20, 3, 24), (3, 24, 40))),
+    (lambda a, b: a.unsqueeze(1) @ b, ((3, 20, 24), (3, 2, 24, 40))),
+    (lambda a, b: taeda.baddbmm(b[:, :1, :], a, b), ((3, 24, 24), (3, 24, 40))),
+    (lambda a, b: F.linear(a, b, b[:, 0]), ((2, 3, 20, 33), (24, 33))),
+    (lambda a, b: taeda.einsum("bik,bjk->bij", a, b), ((3, 20, 24), (3, 17, 24))),
+    (lambda a, b: a @ b, ((1, 100), (100, 33))),
+    (lambda a, b: a @ b, ((33, 100), (100,))),
+    (lambda a, b: a[:, :0] @ b[:0], ((33, 100), (100, 40))),
+    (lambda a, b: a[:0] @ b, ((33, 100), (100, 40))),
+    (lambda a, b: taeda.addmm(b[0], a[:, :0], b[:0]), ((33, 100), (100, 40))),
+    (lambda a, b: a @ b, ((20, 2064), (2064, 17))),  # k is cut twice
+    (lambda a, b: taeda.complex(a, a) @ taeda.complex(b, -b), ((20, 24), (24, 40))),
+])  # fmt: skip
+def test_products_of_other_forms(f, shapes):
+    xs = [drawn(*shape, seed=i) for i, shape in enumerate(shapes)]
+    counted(f, *xs)
+
+
+def test_tiles_of_products_are_without_races():
+    a, b = drawn(40, 70), drawn(70, 80, seed=6)
+    driver().check("full")
+    try:
+        for f in (lambda a, b: a @ b, lambda a, b: b.t() @ a.t()):
+            assert f(a.cuda(), b.cuda()).cpu().equal(f(a, b)) and not driver().faults
+    finally:
+        driver().check("fast")
+
+
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 

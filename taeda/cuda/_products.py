@@ -1,0 +1,481 @@
+"""Products by tiles: a block of threads computes a tile of the result from tiles of both operands in shared memory.
+
+Each number of the result is the sum that a task of ``product_elements`` (``kernels/gemm.py``) computes, in the same
+order: over blocks of k, each from zero by fused additions, then added to the sum so far. So the bits are the same. What
+fills the last tile of k leaves a sum as it is, its sign too: +0 times -0.
+
+Tiles lie in two stages: while one is multiplied, the next is on its way from memory through registers. An operand is
+read along the dimension in which it is contiguous, by 16 bytes where ``wide`` says that all is aligned, else by single
+numbers. In shared memory numbers lie one k after the other. Their places are permuted (:meth:`_Tile.keep`), so that
+neither the threads that write columns of a tile nor those that read rows meet at a bank.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..kernels.gemm import ELEMENT_ARGS
+
+THREADS = 128  # of a block: four warps, two by two; _compile.py
+GROUP = 8  # tiles of a column that blocks do one after the other, so that they find the other operand in the caches
+
+#: LLVM's types of numbers, and their bytes.
+TYPES = {"float32": ("float", 4), "float64": ("double", 8), "int32": ("i32", 4), "int64": ("i64", 8)}
+
+
+#: The numbers of a launch; tiles along m and along n.
+ARGS = (*ELEMENT_ARGS, "down", "across")
+
+
+class Product(NamedTuple):
+    """How a product is computed."""
+
+    dtype: str
+    pieces: int  # of a thread's numbers along m and n; each has 16 bytes by 16 bytes
+    a_along_k: bool  # A is contiguous along k, else along m
+    a_wide: bool
+    b_along_k: bool  # B is contiguous along k, else along n
+    b_wide: bool
+    c_wide: bool
+    addend: int  # the first block of k is added to: 0 nothing, 1 D, 2 zero, 3 D, which is read by 16 bytes
+    several: bool  # blocks of k
+
+
+def item_of(dtype: str) -> int:
+    """Bytes of a number whose products have tiles; 0: they have none."""
+    return TYPES[dtype][1] if dtype in TYPES else 0
+
+
+def form_of(dtype: str, bits: int) -> Product:
+    """What ``launch_product`` (``_native.pyx``) says in one number."""
+    a_along_k, a_wide, b_along_k, b_wide, c_wide, several, large = (bool(bits >> i & 1) for i in range(7))
+    return Product(dtype, 1 + large, a_along_k, a_wide, b_along_k, b_wide, c_wide, bits >> 7, several)
+
+
+def tile_of(item: int, pieces: int) -> tuple[int, int, int]:
+    """Rows, columns and depth of a tile, for numbers of so many bytes."""
+    v = 16 // item
+    return 8 * v * pieces, 16 * v * pieces, 4 * v
+
+
+class _Side:
+    """One operand. Its rows are along m or n; a thread moves some lines of each of its tiles.
+
+    ``size`` is the number of rows of a tile, ``at`` where it lies in a stage, ``pad`` what is behind the last k.
+    """
+
+    base: str  # where it begins
+    end: str  # behind its last row
+    stride: str  # of a row
+    step: str  # of k
+    far: str  # from a line to the next one, or where lines are along k, from a tile to the next one
+    pointers: list[str]  # of the first tile: the lines, or the first of them where the others are evenly spaced
+
+    def __init__(self, name: str, size: int, at: int, along_k: bool, wide: bool, pad: str) -> None:
+        self.name, self.size, self.at = name, size, at
+        self.along_k, self.wide, self.pad = along_k, wide, pad
+        self.k: list[str] = []  # of each line, within its tile
+        self.row: list[str] = []
+        self.places: list[tuple[str, str]] = []  # the same two within the tile, in 32 bits
+
+
+class _Tile:
+    """Writes the entry of a product. ``x`` collects its lines (``_compile.py``)."""
+
+    def __init__(self, x: Any, pointers: int, p: Product) -> None:
+        self.x, self.pointers, self.p = x, pointers, p
+        self.t, self.item = TYPES[p.dtype]
+        self.float = p.dtype.startswith("float")
+        self.v = 16 // self.item
+        self.rows, self.columns, self.depth = tile_of(self.item, p.pieces)
+        self.vector = f"<{self.v} x {self.t}>"
+        self.zero, self.nothing = ("0.0", "-0.0") if self.float else ("0", "0")
+        self.stage = (self.rows + self.columns) * self.depth  # numbers
+        self.labels = 0
+        x.outside += [
+            f"@tiles = internal addrspace(3) global [{2 * self.stage * self.item} x i8] undef, align 16",
+            "declare void @llvm.nvvm.barrier0()",
+        ]
+        if self.float:
+            x.outside.append(f"declare {self.t} @llvm.fma.f{8 * self.item}({self.t}, {self.t}, {self.t})")
+        self.a = _Side("a", self.rows, 0, p.a_along_k, p.a_wide, self.zero)
+        self.b = _Side("b", self.columns, self.rows * self.depth, p.b_along_k, p.b_wide, self.nothing)
+
+    # ---- pieces ------------------------------------------------------------------------------------------------------
+    def emit(self, text: str) -> str:
+        return self.x.emit(text)
+
+    def do(self, text: str) -> None:
+        self.x.lines.append("  " + text)
+
+    def label(self, name: str) -> None:
+        self.x.lines.append(f"{name}:")
+
+    def new(self, name: str) -> str:
+        self.labels += 1
+        return f"{name}.{self.labels}"
+
+    def number(self, name: str) -> str:
+        """A number of the launch, by its name in :data:`ARGS`."""
+        return self.x.load(self.pointers + ARGS.index(name))
+
+    def plus(self, a: str, b: str | int) -> str:
+        return self.emit(f"add i64 {a}, {b}")
+
+    def times(self, a: str, b: str | int) -> str:
+        return self.emit(f"mul i64 {a}, {b}")
+
+    def move(self, pointer: str, offset: str) -> str:
+        return self.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    def least(self, a: str, b: str) -> str:
+        return self.emit(f"select i1 {self.emit(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
+    def shared(self, offset: str) -> str:
+        """The place of a number of the stages."""
+        nbytes = self.emit(f"shl i32 {offset}, {self.item.bit_length() - 1}")
+        return self.emit(f"getelementptr i8, ptr addrspace(3) @tiles, i32 {nbytes}")
+
+    def put_together(self, numbers: list[str]) -> str:
+        x = "poison"
+        for i, one in enumerate(numbers):
+            x = self.emit(f"insertelement {self.vector} {x}, {self.t} {one}, i32 {i}")
+        return x
+
+    def parts(self, vector: str) -> list[str]:
+        return [self.emit(f"extractelement {self.vector} {vector}, i32 {i}") for i in range(self.v)]
+
+    def store_where(self, condition: str, instruction: str) -> None:
+        """A store where a condition holds."""
+        do, done = self.new("store"), self.new("stored")
+        self.do(f"br i1 {condition}, label %{do}, label %{done}")
+        self.label(do)
+        self.do(instruction)
+        self.do(f"br label %{done}")
+        self.label(done)
+
+    # ---- tiles from memory -------------------------------------------------------------------------------------------
+    def begin(self, s: _Side, base: str, first: str, end: str, stride: str, step: str) -> None:
+        """Where a thread reads the first tile: ``first`` is the tile's first row, ``end`` that behind the last one."""
+        v, thread = self.v, "%thread.wide"
+        s.base, s.stride, s.step, s.end = base, stride, step, end
+        across = 4 if s.along_k else s.size // v  # threads that move a line
+        lines = THREADS // across  # of a pass
+        passes = (s.size if s.along_k else self.depth) // lines
+        along = self.times(self.emit(f"and i64 {thread}, {across - 1}"), v)
+        line = self.emit(f"lshr i64 {thread}, {across.bit_length() - 1}")
+        s.pointers = []
+        for i in range(passes):
+            other = self.plus(line, i * lines)
+            k, row = (along, other) if s.along_k else (other, along)
+            near = self.emit(f"trunc i64 {k} to i32"), self.emit(f"trunc i64 {row} to i32")
+            s.places.append(near)
+            row = self.plus(row, first)
+            if s.along_k:  # rows behind the last one are not stored: any will do
+                row = self.least(row, self.plus(end, -1))
+            elif s.wide:
+                row = self.least(row, self.plus(end, -v))
+            s.k.append(k)
+            s.row.append(row)
+            if s.along_k or not i:  # along the other dimension, each line is as far from the one before
+                offset = self.plus(self.times(row, stride), self.times(k, step))
+                s.pointers.append(self.move(base, offset))
+        s.far = self.times(step, self.depth if s.along_k else lines)
+
+    def lines(self, s: _Side, pointers: list[str], count: int) -> list[str]:
+        """Where each line is that a thread reads of a tile."""
+        pointers = list(pointers)
+        while len(pointers) < count:
+            pointers.append(self.move(pointers[-1], s.far))
+        return pointers
+
+    def following(self, s: _Side, pointers: list[str]) -> list[str]:
+        """The pointers for the next tile."""
+        if s.along_k:
+            return [self.move(pointer, s.far) for pointer in pointers]
+        return self.lines(s, pointers, len(s.k) + 1)[-1:]
+
+    def fetch(self, s: _Side, pointers: list[str], depth: str, whole: bool) -> list[str]:
+        """The numbers of a tile that a thread moves, each list of V as a vector. ``depth``: how much of k is left."""
+        v, t, found = self.v, self.t, []
+        for at, k, row in zip(self.lines(s, pointers, len(s.k)), s.k, s.row, strict=True):
+            if s.wide and whole:
+                found.append(self.emit(f"load {self.vector}, ptr {at}, align 16"))
+                continue
+            if s.wide:
+                inside = self.emit(f"icmp slt i64 {k}, {depth}")
+                at = self.emit(f"select i1 {inside}, ptr {at}, ptr {s.base}")
+                x = self.emit(f"load {self.vector}, ptr {at}, align 16")
+                full = f"splat ({t} {s.pad})"
+                found.append(self.emit(f"select i1 {inside}, {self.vector} {x}, {self.vector} {full}"))
+                continue
+            numbers = []
+            for j in range(v):
+                deep = self.emit(f"icmp slt i64 {self.plus(k, j) if s.along_k else k}, {depth}")
+                inside = deep
+                if not s.along_k:
+                    inside = self.emit(f"and i1 {deep}, {self.emit(f'icmp slt i64 {self.plus(row, j)}, {s.end}')}")
+                here = self.move(at, self.times(s.step if s.along_k else s.stride, j))
+                here = self.emit(f"select i1 {inside}, ptr {here}, ptr {s.base}")
+                x = self.emit(f"load {t}, ptr {here}, align {self.item}")
+                numbers.append(self.emit(f"select i1 {deep}, {t} {x}, {t} {s.pad}"))
+            found.append(self.put_together(numbers))
+        return found
+
+    def keep(self, s: _Side, stage: str, vectors: list[str]) -> None:
+        """Write a tile to shared memory, one k after the other."""
+        for (k, row), vector in zip(s.places, vectors, strict=True):
+            turned = self.emit(f"lshr i32 {k}, {self.v.bit_length() - 1}")
+            turned = self.emit(f"shl i32 {self.emit(f'and i32 {turned}, 3')}, {self.v.bit_length()}")
+            place = self.emit(f"add i32 {self.emit(f'mul i32 {k}, {s.size}')}, {self.emit(f'xor i32 {row}, {turned}')}")
+            place = self.emit(f"add i32 {place}, {self.emit(f'add i32 {stage}, {s.at}')}")
+            if not s.along_k:
+                self.do(f"store {self.vector} {vector}, ptr addrspace(3) {self.shared(place)}, align 16")
+                continue
+            at = self.shared(place)
+            for j, x in enumerate(self.parts(vector)):
+                to = self.emit(f"getelementptr i8, ptr addrspace(3) {at}, i32 {j * s.size * self.item}")
+                self.do(f"store {self.t} {x}, ptr addrspace(3) {to}, align {self.item}")
+
+    # ---- sums --------------------------------------------------------------------------------------------------------
+    def multiply_add(self, a: str, b: str, c: str) -> str:
+        if self.float:
+            return self.emit(f"call {self.t} @llvm.fma.f{8 * self.item}({self.t} {a}, {self.t} {b}, {self.t} {c})")
+        return self.emit(f"add {self.t} {self.emit(f'mul {self.t} {a}, {b}')}, {c}")
+
+    def add(self, a: str, b: str) -> str:
+        return self.emit(f"{'fadd' if self.float else 'add'} {self.t} {a}, {b}")
+
+    def phis(self, name: str, t: str, count: int, start: tuple[str, list[str]], again: str) -> tuple[list[str], list]:
+        """Numbers that go round a loop; what they are ``again`` is said later, by the list."""
+        names = [f"%{name}.{i}" for i in range(count)]
+        after: list[str] = []
+        for i, own in enumerate(names):
+            at = len(self.x.lines)
+            self.x.lines.append("")
+            after.append(f"{at}|  {own} = phi {t} [ {start[1][i]}, %{start[0]} ], [ AGAIN, %{again} ]")
+        return names, after
+
+    def close(self, after: list[str], values: list[str]) -> None:
+        for line, value in zip(after, values, strict=True):
+            at, text = line.split("|", 1)
+            self.x.lines[int(at)] = text.replace("AGAIN", value)
+
+    def multiply(self, stage: str, sums: list[str], came_from: str) -> tuple[list[str], str]:
+        """The sums after one tile of k, and the block where that ends."""
+        v, pieces = self.v, self.p.pieces
+        self.do("br label %steps")
+        self.label("steps")
+        (q,), q_after = self.phis("step", "i32", 1, (came_from, ["0"]), "steps")
+        acc, acc_after = self.phis("sum", self.t, len(sums), (came_from, sums), "steps")
+        turned = self.emit(f"shl i32 {q}, {v.bit_length()}")
+        starts = []
+        for s, own in ((self.a, self.thread_row), (self.b, self.thread_column)):
+            lines = self.emit(f"mul i32 {q}, {v * s.size}")
+            place = self.emit(f"add i32 {lines}, {self.emit(f'xor i32 {own}, {turned}')}")
+            starts.append(self.shared(self.emit(f"add i32 {place}, {self.emit(f'add i32 {stage}, {s.at}')}")))
+        acc = list(acc)
+        for j in range(v):
+            lists = []
+            for s, at in zip((self.a, self.b), starts, strict=True):
+                numbers: list[str] = []
+                for piece in range(pieces):
+                    offset = (j * s.size + piece * (s.size // pieces)) * self.item
+                    here = self.emit(f"getelementptr i8, ptr addrspace(3) {at}, i32 {offset}")
+                    numbers += self.parts(self.emit(f"load {self.vector}, ptr addrspace(3) {here}, align 16"))
+                lists.append(numbers)
+            for r, a in enumerate(lists[0]):
+                for c, b in enumerate(lists[1]):
+                    n = r * len(lists[1]) + c
+                    acc[n] = self.multiply_add(a, b, acc[n])
+        following = self.emit(f"add i32 {q}, 1")
+        self.close(q_after, [following])
+        self.close(acc_after, acc)
+        self.do(f"br i1 {self.emit(f'icmp ult i32 {following}, 4')}, label %steps, label %steps.done")
+        self.label("steps.done")
+        return acc, "steps.done"
+
+    # ---- the result --------------------------------------------------------------------------------------------------
+    def positions(self) -> list[tuple[str, list[str]]]:
+        """Of each row of a thread's numbers its index in the result, and of each vector of them its first column."""
+        v, found = self.v, []
+        for piece in range(self.p.pieces):
+            for i in range(v):
+                own = self.emit(f"zext i32 {self.thread_row} to i64")
+                row = self.plus(self.plus(own, self.first_row), piece * (self.rows // self.p.pieces) + i)
+                columns = []
+                for other in range(self.p.pieces):
+                    own = self.emit(f"zext i32 {self.thread_column} to i64")
+                    step = other * (self.columns // self.p.pieces)
+                    columns.append(self.plus(self.plus(own, self.first_column), step))
+                found.append((row, columns))
+        return found
+
+    def addends(self) -> list[str]:
+        """What the sums are added to. Behind the last row and column any number will do."""
+        p, v = self.p, self.v
+        count = (v * p.pieces) ** 2
+        if p.addend in (0, 2):
+            return [self.nothing if p.addend == 0 else self.zero] * count
+        down, across = self.number("d_m"), self.number("d_n")
+        found = []
+        for row, columns in self.positions():
+            line = self.move(self.d, self.times(self.least(row, self.plus(self.m, -1)), down))
+            for column in columns:
+                if p.addend == 3:
+                    at = self.move(line, self.times(self.least(column, self.plus(self.n, -v)), self.item))
+                    found += self.parts(self.emit(f"load {self.vector}, ptr {at}, align 16"))
+                    continue
+                for j in range(v):
+                    at = self.move(line, self.times(self.least(self.plus(column, j), self.plus(self.n, -1)), across))
+                    found.append(self.emit(f"load {self.t}, ptr {at}, align {self.item}"))
+        return found
+
+    def store(self, sums: list[str]) -> None:
+        v, width = self.v, self.v * self.p.pieces
+        down, across = self.number("c_m"), self.number("c_n")
+        for i, (row, columns) in enumerate(self.positions()):
+            below = self.emit(f"icmp slt i64 {row}, {self.m}")
+            line = self.move(self.c, self.times(row, down))
+            for k, column in enumerate(columns):
+                own = sums[i * width + k * v : i * width + (k + 1) * v]
+                for j, x in enumerate([self.put_together(own)] if self.p.c_wide else own):
+                    here = self.plus(column, j)
+                    inside = self.emit(f"and i1 {below}, {self.emit(f'icmp slt i64 {here}, {self.n}')}")
+                    at = self.move(line, self.times(here, self.item if self.p.c_wide else across))
+                    t, align = (self.vector, 16) if self.p.c_wide else (self.t, self.item)
+                    self.store_where(inside, f"store {t} {x}, ptr {at}, align {align}")
+
+    # ---- all of it ---------------------------------------------------------------------------------------------------
+    def place(self) -> None:
+        """Which tile the block has, and where both operands and the result begin."""
+        down, across = self.number("down"), self.number("across")
+        self.m, self.n, self.k = (self.number(name) for name in "mnk")
+        block, tiles = "%block.wide", self.times(down, across)
+        batch, inside = self.emit(f"udiv i64 {block}, {tiles}"), self.emit(f"urem i64 {block}, {tiles}")
+        n1 = self.number("n1")
+        outer, inner = self.emit(f"udiv i64 {batch}, {n1}"), self.emit(f"urem i64 {batch}, {n1}")
+        group = self.times(across, GROUP)
+        first = self.times(self.emit(f"udiv i64 {inside}, {group}"), GROUP)
+        height = self.least(self.emit(f"sub i64 {down}, {first}"), str(GROUP))
+        rest = self.emit(f"urem i64 {inside}, {group}")
+        row = self.plus(first, self.emit(f"urem i64 {rest}, {height}"))
+        column = self.emit(f"udiv i64 {rest}, {height}")
+        self.first_row, self.first_column = self.times(row, self.rows), self.times(column, self.columns)
+        self.c, at_a, at_b, self.d = (
+            self.move(
+                self.x.load(i, "ptr"),
+                self.plus(self.times(outer, self.number(f"{s}_b0")), self.times(inner, self.number(f"{s}_b1"))),
+            )
+            for i, s in enumerate("cabd")
+        )
+        # Warps are two by two, the threads of one four by eight.
+        warp, lane = self.emit("lshr i32 %thread, 5"), self.emit("and i32 %thread, 31")
+        y, z = self.emit(f"lshr i32 {warp}, 1"), self.emit(f"and i32 {warp}, 1")
+        y = self.emit(f"add i32 {self.emit(f'shl i32 {y}, 2')}, {self.emit(f'lshr i32 {lane}, 3')}")
+        z = self.emit(f"add i32 {self.emit(f'shl i32 {z}, 3')}, {self.emit(f'and i32 {lane}, 7')}")
+        self.thread_row, self.thread_column = (self.emit(f"mul i32 {i}, {self.v}") for i in (y, z))
+        self.begin(self.a, at_a, self.first_row, self.m, self.number("a_m"), self.number("a_k"))
+        self.begin(self.b, at_b, self.first_column, self.n, self.number("b_n"), self.number("b_k"))
+
+    def read(self, name: str, pointers: list[list[str]], depth: str) -> list[list[str]]:
+        """A tile of both operands. ``depth``: how much of k is left."""
+        sides = self.a, self.b
+        if not any(s.wide for s in sides):
+            return [self.fetch(s, own, depth, False) for s, own in zip(sides, pointers, strict=True)]
+        self.do(f"br i1 {self.emit(f'icmp sge i64 {depth}, {self.depth}')}, label %{name}.all, label %{name}.some")
+        found = []
+        for way in ("all", "some"):
+            self.label(f"{name}.{way}")
+            found.append([self.fetch(s, own, depth, way == "all") for s, own in zip(sides, pointers, strict=True)])
+            self.do(f"br label %{name}.read")
+        self.label(f"{name}.read")
+        return [
+            [
+                self.emit(f"phi {self.vector} [ {x}, %{name}.all ], [ {y}, %{name}.some ]")
+                for x, y in zip(a, b, strict=True)
+            ]
+            for a, b in zip(*found, strict=True)
+        ]
+
+    def write(self) -> None:
+        p = self.p
+        self.place()
+        sides = self.a, self.b
+        counts = [len(s.pointers) for s in sides]
+        count = (self.v * p.pieces) ** 2
+        tiles = self.read("first", [s.pointers for s in sides], self.k)
+        for s, vectors in zip(sides, tiles, strict=True):
+            self.keep(s, "0", vectors)
+        self.do("call void @llvm.nvvm.barrier0()")
+        start = self.addends() if p.several else []
+        depth = self.number("kc")
+        self.do("br label %ready")
+        self.label("ready")
+        self.do("br label %round")
+        self.label("round")
+        again = "next"
+        (left,), left_after = self.phis("left", "i64", 1, ("ready", [self.k]), again)
+        (stage,), stage_after = self.phis("stage", "i32", 1, ("ready", ["0"]), again)
+        (block,), block_after = self.phis("block", "i64", 1, ("ready", [depth]), again)
+        at, at_after = [], []
+        for s, n in zip(sides, counts, strict=True):
+            own, after = self.phis(f"at.{s.name}", "ptr", n, ("ready", s.pointers), again)
+            at.append(own)
+            at_after.append(after)
+        sums, sums_after = self.phis("acc", self.t, count, ("ready", [self.zero] * count), again)
+        totals, totals_after = self.phis("total", self.t, len(start), ("ready", start), again)
+        # The next tile comes while this one is multiplied.
+        rest = self.plus(left, -self.depth)
+        more = self.emit(f"icmp sgt i64 {rest}, 0")
+        moved = [self.following(s, own) for s, own in zip(sides, at, strict=True)]
+        self.do(f"br i1 {more}, label %fetch, label %compute")
+        self.label("fetch")
+        tiles = self.read("following", moved, rest)
+        last = "following.read" if any(s.wide for s in sides) else "fetch"
+        self.do("br label %compute")
+        self.label("compute")
+        tiles = [
+            [self.emit(f"phi {self.vector} [ {x}, %{last} ], [ zeroinitializer, %round ]") for x in own]
+            for own in tiles
+        ]
+        made, _ = self.multiply(stage, sums, "compute")
+        other = self.emit(f"sub i32 {self.stage}, {stage}")
+        for s, vectors in zip(sides, tiles, strict=True):
+            self.keep(s, other, vectors)
+        self.do("call void @llvm.nvvm.barrier0()")
+        following = self.plus(block, -self.depth)
+        if p.several:
+            ends = self.emit(f"icmp sle i64 {following}, 0")
+            ends = self.emit(f"or i1 {ends}, {self.emit(f'xor i1 {more}, true')}")
+            self.do(f"br i1 {ends}, label %end, label %next")
+            self.label("end")
+            added = [self.add(x, y) for x, y in zip(made, totals, strict=True)]
+            self.do("br label %next")
+            self.label("next")
+
+            def either(t: str, x: str, y: str) -> str:
+                return self.emit(f"phi {t} [ {x}, %end ], [ {y}, %steps.done ]")
+
+            made = [either(self.t, self.zero, x) for x in made]
+            added = [either(self.t, x, y) for x, y in zip(added, totals, strict=True)]
+            following = either("i64", depth, following)
+        else:
+            self.do("br label %next")
+            self.label("next")
+            added = []
+        for after, values in (
+            (left_after, [rest]), (stage_after, [other]), (block_after, [following]),
+            *zip(at_after, moved, strict=True), (sums_after, made), (totals_after, added),
+        ):  # fmt: skip
+            self.close(after, values)
+        self.do(f"br i1 {more}, label %round, label %result")
+        self.label("result")
+        if not p.several:
+            added = [self.add(x, y) for x, y in zip(made, self.addends(), strict=True)]
+        self.store(added)
+
+
+def product_tile(x: Any, pointers: int, *form: Any) -> None:
+    """The schedule ``("product", *Product)``."""
+    _Tile(x, pointers, Product(*form)).write()
