@@ -45,6 +45,7 @@ def manual_seed(seed: int) -> Generator:
     Returns:
         The global :class:`Generator`.
     Raises:
+        TypeError: ``seed`` is no number.
         ValueError: ``seed`` is out of that range.
     Examples:
         >>> generator = taeda.manual_seed(7)
@@ -53,6 +54,10 @@ def manual_seed(seed: int) -> Generator:
         >>> taeda.equal(first, taeda.rand(3))
         True
     """
+    try:
+        seed = int(seed)
+    except TypeError:
+        raise TypeError(f"manual_seed: expected an int, got {type(seed).__name__}") from None
     seed_all(seed)
     return default_generator
 

@@ -301,18 +301,21 @@ class _TypedTensor(type):
     is_sparse = False
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        return legacy_tensor(*args, dtype=cls.dtype, **kwargs)
+        return legacy_tensor(*args, of=cls.dtype, **kwargs)
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, Tensor) and x.dtype is cls.dtype
 
 
-def legacy_tensor(*args: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> Tensor:
-    """``Tensor(2, 3)`` gives uninitialised memory, ``Tensor([2, 3])`` its elements, in the default or the named dtype.
+def legacy_tensor(*args: Any, of: Any = None, device: Any = None, **kwargs: Any) -> Tensor:
+    """``Tensor(2, 3)`` gives uninitialised memory, ``Tensor([2, 3])`` its elements, in dtype ``of`` or the default one.
 
     Also ``Tensor(size=...)``, ``Tensor(data=...)``, a tensor (which is given back as a view) and a storage.
     """
+    if device is not None and _core.device(device).type == "meta":
+        raise RuntimeError("legacy constructor expects device type: cpu but device type: meta was passed")
     _core.require_device(device)
+    dtype = of
     unknown = set(kwargs) - {"size", "data", "other", "storage"}
     if unknown or (args and kwargs) or len(kwargs) > 1:
         raise TypeError(
@@ -327,6 +330,8 @@ def legacy_tensor(*args: Any, dtype: Any = None, device: Any = None, **kwargs: A
     if "size" in kwargs:
         return _uninitialised(kwargs["size"], dtype)
     data = args[0] if args else next(iter(kwargs.values()))
+    if isinstance(data, Tensor) and "data" in kwargs:
+        raise TypeError("new(): data must be a sequence (got Tensor)")
     if isinstance(data, Tensor) and len(args) > 1:
         raise TypeError("new() received an invalid combination of arguments: expected sizes, or one tensor")
     if len(args) > 1 or _is_size(data):
@@ -373,7 +378,7 @@ def new(self: Any, *args: Any, **kwargs: Any) -> Tensor:
         >>> taeda.tensor([1, 2]).new([3, 4])
         tensor([3, 4])
     """
-    return legacy_tensor(*args, dtype=self.dtype, **kwargs)
+    return legacy_tensor(*args, of=self.dtype, **kwargs)
 
 
 _new_object = Tensor.__new__
@@ -398,8 +403,16 @@ for _kind in ("ipu", "maia", "mkldnn", "mtia", "sparse_csr", "vulkan", "xla", "x
     _core.install(f"is_{_kind}", property(lambda self: False, doc=_is_doc))
 
 
+def _new_typed(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """``FloatTensor.__new__``: what calling the class gives."""
+    if not isinstance(cls, _TypedTensor):
+        raise TypeError(f"__new__: {getattr(cls, '__name__', cls)} is not one of FloatTensor and its kin")
+    return cls(*args, **kwargs)
+
+
 def _typed(name: str, dtype: Any) -> Any:
-    return _TypedTensor(name, (), {"dtype": dtype, "__doc__": f"Tensors of dtype {dtype.name}.", "__module__": "taeda"})
+    about = f"Tensors of dtype {dtype.name}."
+    return _TypedTensor(name, (), {"dtype": dtype, "__doc__": about, "__module__": "taeda", "__new__": _new_typed})
 
 
 FloatTensor = _typed("FloatTensor", _core.float32)

@@ -150,7 +150,7 @@ cdef int check_whole(str op, tuple params, int i, int takes, object x) except -1
     cdef object item
     if takes == TAKES_INTS and (PyTuple_Check(x) or PyList_Check(x)):
         for at, item in enumerate(x):
-            if is_small_int(item):
+            if is_small_int(item) or at > 0 and PyBool_Check(item):  # as in PyTorch, where the first one decides
                 continue
             item = whole_number(item)
             if item is None:
@@ -214,5 +214,5 @@ def whole_numbers(x, str op, str name):
         return x
     check_whole(op, (name,), -1, TAKES_INTS, x)
     if PyTuple_Check(x) or PyList_Check(x):
-        return tuple([whole_number(item) for item in x])
+        return tuple([int(item) if PyBool_Check(item) else whole_number(item) for item in x])
     return whole_number(x)

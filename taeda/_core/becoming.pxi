@@ -164,11 +164,12 @@ cdef int64_t SWAP = <int64_t>1 << 32   # what a swap adds to `replaced`
 
 
 def swap_tensors(Tensor a, Tensor b):
-    """Exchange what two tensors are: memory, sizes, place in the graph, gradient, hooks and Python attributes.
+    """Exchange what two tensors are: class, memory, sizes, place in the graph, gradient, hooks and Python attributes.
 
     Raises:
-        RuntimeError: something holds a weak reference to one of them, or their classes differ.
+        RuntimeError: something holds a weak reference to one of them, or their classes have different ``__slots__``.
     """
+    import copyreg
     import weakref
 
     for name, t in (("t1", a), ("t2", b)):
@@ -176,18 +177,36 @@ def swap_tensors(Tensor a, Tensor b):
             need_memory((<Tensor>t).storage)  # the storage has a weak reference until then
         if weakref.getweakrefs(t):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
-    if type(a) is not type(b):
-        raise RuntimeError(f"swap_tensors: expected tensors of one class, got {type(a).__name__} and "
-                           f"{type(b).__name__}")
+    cdef object cls
+    slots, layouts = [], []
+    for cls in (a.__class__, b.__class__):  # type() would have to be exactly `type`, and theirs is a metaclass
+        names = copyreg._slotnames(cls)
+        slots.append(names)
+        layouts.append((set(names), cls.__basicsize__, cls.__dictoffset__, cls.__weakrefoffset__))
+    if layouts[0] != layouts[1]:
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
     cdef Tensor held = <Tensor>Tensor.__new__(Tensor)
     cdef PyObject** first = attributes_slot(a)
     cdef PyObject** second = attributes_slot(b)
+    cdef list kept = [[(name, getattr(t, name, slots)) for name in slots[0]] for t in (a, b)]
+    cdef PyTypeObject* first_type = Py_TYPE(<PyObject*>a)
     _assign(held, a)
     _assign(a, b)
     _assign(b, held)
+    a.overrides, b.overrides = b.overrides, a.overrides
     a.replaced += SWAP  # graphs that lead to them as leaves are invalid: see `swaps_of`
     b.replaced += SWAP
     first[0], second[0] = second[0], first[0]
+    # each class has as many instances as before, so its reference count stays; Python itself refuses to exchange an
+    # extension type for a class
+    Py_SET_TYPE(<PyObject*>a, Py_TYPE(<PyObject*>b))
+    Py_SET_TYPE(<PyObject*>b, first_type)
+    for t, values in ((a, kept[1]), (b, kept[0])):
+        for name, value in values:
+            if value is not slots:
+                setattr(t, name, value)
+            elif hasattr(t, name):
+                delattr(t, name)
 
 
 def follow_storage(Storage storage, size_t old):

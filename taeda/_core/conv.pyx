@@ -255,7 +255,10 @@ cdef bint read_ints(object value, int64_t* to, int nd, int64_t missing) except -
     cdef int64_t x
     cdef int n
     if PyLong_CheckExact(value):
-        x = value
+        try:
+            x = value
+        except OverflowError:
+            raise ValueError(f"convolution: expected a number that fits 64 bits, got {value}") from None
         for n in range(3):
             to[n] = x if n >= 3 - nd else missing
         return True

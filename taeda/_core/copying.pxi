@@ -57,7 +57,7 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
             and not conjugates(target, source)):
         zero_bytes(to, target.count * ITEMSIZE[target.code])
         return 0
-    if target.storage is source.storage and overlaps(target, source):
+    if target.storage is source.storage and target.storage.data != NULL and crosses(target, source):
         held = contiguous_copy(source)
     if target.code == source.code and target.nd >= 2 and target.count >= 256 and callbacks.copy_transposed is not None \
             and not conjugates(target, <Tensor>held):

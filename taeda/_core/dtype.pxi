@@ -460,7 +460,7 @@ class Size(tuple):
     def __new__(cls, sizes=()):
         sizes = tuple(sizes)
         for i, n in enumerate(sizes):
-            if not PyLong_Check(n):
+            if not PyLong_CheckExact(n):
                 return tuple.__new__(cls, [_as_size(n, i) for i, n in enumerate(sizes)])
         return tuple.__new__(cls, sizes)
 
@@ -495,7 +495,7 @@ class Size(tuple):
 
 
 def _as_size(n, i):
-    if getattr(n, "ragged", False):  # a size of a jagged nested tensor
+    if PyLong_Check(n) and not PyBool_Check(n) or getattr(n, "ragged", False):  # the latter: of a jagged nested tensor
         return n
     if not hasattr(n, "__index__"):
         raise TypeError(f"Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')")

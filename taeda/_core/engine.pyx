@@ -261,7 +261,7 @@ cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     """Add the gradient of ``entry`` to ``leaf.grad``. The leaf takes over the gradient's memory if no other code can
     see it.
     """
-    if (<Tensor?>entry.grad).code != leaf.code:
+    if (<Tensor?>entry.grad).code != leaf.code and not leaf.replaced:  # else it had another dtype when it was used
         entry.grad = callbacks.grad_cast(entry.grad, DTYPES[leaf.code])
     if leaf.device_type > META_NUMBER or (<Tensor>entry.grad).device_type > META_NUMBER:
         accumulate_there(leaf, entry, create_graph)
@@ -278,7 +278,11 @@ cdef int run_post_hooks(Tensor leaf, grad) except -1:
             if type(hook) is NodeHook:
                 (<NodeHook>hook).function((), (grad,))
             else:
-                hook(leaf)
+                changed = hook(leaf)
+                if isinstance(changed, Tensor):
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+                if changed is not None:
+                    raise TypeError(f"expected Variable, but hook returned '{type(changed).__name__}'")
     return 0
 
 
@@ -594,6 +598,8 @@ cdef class GraphTask:
         cdef list made
         cdef int i
         cdef bint captured = self.captures is not None and node in self.captures
+        if grads is None and execute and node.custom is RUN_SELF:
+            grads = [None] * node.noutputs  # its author decides what that means
         if grads is None or not (execute or captured):
             if execute or captured:
                 self.run_hooks_for_nothing(node)

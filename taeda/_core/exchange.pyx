@@ -551,6 +551,8 @@ def copied(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
             return made
     if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
         t = from_sequence(data, code)
+    elif isinstance(data, Storage) or hasattr(data, "_untyped_storage"):  # PyTorch copies anything else
+        t = storage_array(data, code)
     elif isinstance(data, Tensor):
         import warnings
 

@@ -307,6 +307,94 @@ cdef int work_in_dtype_of(Op op, PyObject** bound, object out) except -1:
     return 0
 
 
+cdef list copy_crossing(PyObject** inputs, int nin, Tensor target):
+    """Copy the inputs that share other elements with ``target``, one of the two having holes: results would depend on
+    the order in which a kernel reads and writes.
+
+    Replaces them in ``inputs`` and gives what must stay alive.
+    """
+    cdef list made = None
+    cdef Tensor t, copy
+    cdef int i
+    for i in range(nin):
+        if inputs[i] == <PyObject*>target or not is_tensor(inputs[i]):
+            continue
+        t = <Tensor>inputs[i]
+        if t.storage is None or t.storage.data == NULL or t.storage.data != target.storage.data:
+            continue
+        if t.count == 0 or t.raw == target.raw and same_window(t, target) or not crosses(t, target):
+            continue
+        copy = contiguous_copy(t)
+        if made is None:
+            made = []
+        made.append(copy)
+        inputs[i] = <PyObject*>copy
+    return made
+
+
+cdef enum:
+    MOST_TRIES = 4096  # of the search for a shared element, after which there is taken to be one
+
+
+cdef bint crosses(Tensor a, Tensor b) noexcept:
+    """Whether two tensors of one storage share an element, holes taken into account."""
+    cdef int64_t steps[2 * MAXDIM]   # falling; the distance between two elements is a sum of multiples of them
+    cdef int64_t least[2 * MAXDIM]
+    cdef int64_t most[2 * MAXDIM]
+    cdef int64_t size = ITEMSIZE[a.code]
+    cdef int n = 0, d, tries = MOST_TRIES
+    if ITEMSIZE[b.code] != size or (b.raw - a.raw) % size:
+        return True
+    for d in range(a.nd):
+        n = add_steps(steps, least, most, n, a.strides[d], 0, a.sizes[d] - 1)
+    for d in range(b.nd):
+        n = add_steps(steps, least, most, n, b.strides[d], 1 - b.sizes[d], 0)
+    return reaches(steps, least, most, n, (b.raw - a.raw) // size, &tries)
+
+
+cdef int add_steps(int64_t* steps, int64_t* least, int64_t* most, int n, int64_t step, int64_t low,
+                   int64_t high) noexcept:
+    """Add ``low`` to ``high`` times ``step`` to a sum of ``n`` terms; gives the new number of terms."""
+    cdef int at = n, i
+    if step < 0:
+        step, low, high = -step, -high, -low
+    if step == 0 or low == high:
+        return n
+    while at and steps[at - 1] < step:
+        at -= 1
+    if at and steps[at - 1] == step:
+        least[at - 1] += low
+        most[at - 1] += high
+        return n
+    for i in range(n, at, -1):
+        steps[i], least[i], most[i] = steps[i - 1], least[i - 1], most[i - 1]
+    steps[at], least[at], most[at] = step, low, high
+    return n + 1
+
+
+cdef bint reaches(int64_t* steps, int64_t* least, int64_t* most, int n, int64_t distance, int* tries) noexcept:
+    """Whether ``distance`` is a sum of ``least[i]`` to ``most[i]`` times ``steps[i]``. True where the tries run out."""
+    cdef int64_t low = 0, high = 0, k, last
+    cdef int i
+    if n == 0:
+        return distance == 0
+    for i in range(1, n):
+        low += steps[i] * least[i]
+        high += steps[i] * most[i]
+    k = max(least[0], -rounded_down(high - distance, steps[0]))
+    last = min(most[0], rounded_down(distance - low, steps[0]))
+    while k <= last:
+        tries[0] -= 1
+        if tries[0] < 0 or reaches(steps + 1, least + 1, most + 1, n - 1, distance - k * steps[0], tries):
+            return True
+        k += 1
+    return False
+
+
+cdef inline int64_t rounded_down(int64_t a, int64_t b) noexcept:
+    return a // b if a >= 0 else -((b - 1 - a) // b)
+
+
 def memory_overlap(Tensor a, Tensor b):
     """How two tensors share memory: 0 not at all, 1 the same elements in the same places, 2 other elements.
 

@@ -92,7 +92,7 @@ cdef int parse_sizes(object sizes, int64_t* out) except -1:
     cdef Py_ssize_t i, n
     cdef object s
     if PyLong_Check(sizes) and not PyBool_Check(sizes):
-        out[0] = sizes
+        out[0] = size_of(sizes)
         return 1
     if isinstance(sizes, Tensor):
         sizes = sizes.tolist()
@@ -112,12 +112,25 @@ cdef int parse_sizes(object sizes, int64_t* out) except -1:
         if i == 0 and PyBool_Check(s):  # PyTorch looks at the first alone
             raise TypeError("expected sizes as a tuple of ints, got an element of type bool")
         if PyLong_Check(s):
-            out[i] = s
+            out[i] = size_of(s)
         elif hasattr(s, "__index__"):
-            out[i] = s.__index__()
+            out[i] = size_of(s.__index__())
         else:
             raise TypeError(f"expected sizes as a tuple of ints, got an element of type {type(s).__name__}")
     return <int>n
+
+
+cdef inline int64_t size_of(object n) except? -1:
+    """``n``, an int, as a size.
+
+    Raises:
+        TypeError: it does not fit 64 bits.
+    """
+    cdef int overflow = 0
+    cdef int64_t size = PyLong_AsLongLongAndOverflow(n, &overflow)
+    if overflow:
+        raise TypeError(f"expected sizes as a tuple of ints of 64 bits, got {n}")
+    return size
 
 
 cdef int wrap_dim(object dim, int ndim, str name) except -1:

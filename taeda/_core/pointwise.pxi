@@ -630,7 +630,7 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
     cdef char classes[MAXOPERANDS + 1]
     cdef Tensor first = None, t, out
     cdef list outs = None
-    cdef list transposed = None       # keeps copies alive
+    cdef list transposed = None, apart = None       # keep copies alive
     cdef object made
     cdef int i, k, nout = op.nouts, nslots
     cdef bint flat = True, numbers = False
@@ -691,6 +691,8 @@ cdef object launch_pointwise(Op op, PyObject** inputs, int nin, int compute, int
         outs = <list>made if type(made) is list else None
         out = <Tensor>made if outs is None else <Tensor>outs[0]
         count = out.count
+        if target is not None:
+            apart = copy_crossing(inputs, nin, target)
         if count >= TRANSPOSE_ELEMENTS and out.nd > 1 and is_dense(out):
             transposed = transpose_crossing(inputs, nin, out)
         place_apart(&L, out, outs, nout, inputs, nin, codes, outcodes, classes)

@@ -216,10 +216,9 @@ cdef class Generator:
         Args:
             seed: an int in [-2**63, 2**64); a negative one counts from 2**64 down.
         """
-        try:
-            seed = int(seed)
-        except (TypeError, ValueError):
-            raise TypeError(f"manual_seed: expected an int, got {type(seed).__name__}") from None
+        if isinstance(seed, bool) or not hasattr(seed, "__index__") or hasattr(seed, "dim"):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        seed = int(seed)
         if not -(1 << 63) <= seed < 1 << 64:
             raise ValueError(f"manual_seed: expected a seed in [-2**63, 2**64), got {seed}")
         expect_no_graph(self, "manual_seed")

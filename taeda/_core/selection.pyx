@@ -26,7 +26,9 @@ from .recorder cimport NUMBERS, note_filled
 from .slices cimport computed_from, leaves_of
 from .tensor import current_mode, fitting, is_infinite_in, memory_overlap
 from .tensor cimport (
+    BF16,
     BOOL,
+    F16,
     I8,
     I16,
     I32,
@@ -138,6 +140,11 @@ def gather(Tensor input, dim, Tensor index, sparse_grad=False):
     return out
 
 
+cdef inline bint rounds_each(Tensor target, int action) noexcept:
+    """Whether the kernels of an action round after every item where one rounding at the end is due."""
+    return (action == ADD or action == MUL) and (target.code == F16 or target.code == BF16)
+
+
 cdef int write_along(str name, Tensor input, object dim, Tensor index, object src, int action) except -1:
     cdef int at = wrap_dim(dim, input.nd, name)
     cdef Tensor near = <Tensor>src if isinstance(src, Tensor) else None
@@ -151,6 +158,11 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
         near = filled(src, input.code, index.nd, index.sizes)
     else:
         near = unaliased(near, input)
+    if rounds_each(input, action):
+        if not in_range(as_index(as_vector(index)), input.sizes[at] if input.nd else 1, False, OUT_OF_BOUNDS, NULL):
+            EXPLAIN["range"](name, index, input, at)
+        OPS["write_along"](name, as_vector(input), at, as_vector(index), as_vector(near), action)
+        return 0
     if not move_along(as_vector(input), as_vector(near), as_vector(index), at, action):
         EXPLAIN["range"](name, index, input, at)
     return 0
@@ -284,6 +296,9 @@ def write_slices(str name, Tensor input, dim, Tensor index, Tensor source, int a
     if not in_range(i, target.sizes[at], False, OUT_OF_RANGE if name == "index_copy_" else OUT_OF_BOUNDS, NULL):
         EXPLAIN["range"](name, index, target, at)
     refuse_shared(index, input)
+    if rounds_each(target, action):
+        OPS["write_slices"](name, target, at, i, source, action)
+        return
     move_rows(target, unaliased(source, input), [i], at, action, False)
 
 

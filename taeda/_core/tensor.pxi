@@ -109,6 +109,8 @@ cdef class Tensor:
         dim = axis if dim is None else dim
         if dim is None:
             return self.shape
+        if not is_small_int(dim):
+            check_whole("size", ("dim",), 0, TAKES_INT, dim)
         if self.nd == 0:
             raise IndexError("size: dimension specified as 0 but tensor has no dimensions")
         dim = wrap_dim(dim, self.nd, "size")
@@ -133,6 +135,8 @@ cdef class Tensor:
         dim = axis if dim is None else dim
         if dim is None:
             return tuple([self.strides[i] for i in range(self.nd)])
+        if not is_small_int(dim):
+            check_whole("stride", ("dim",), 0, TAKES_INT, dim)
         return self.strides[wrap_dim(dim, self.nd, "stride")]
 
     def dim(self):

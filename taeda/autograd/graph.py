@@ -225,7 +225,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
     """Call a function once per backward pass about the gradients of several tensors.
 
     Args:
-        tensors: all of them require grad; any shapes.
+        tensors: any shapes. With ``"all"`` all of them require grad; ``"any"`` leaves out those that do not.
         fn: with ``"all"``, called with a list of their gradients (None for those that the pass does not reach) when the
             last is known; with ``"any"``, called with the gradient that is known first.
         mode: ``"all"`` or ``"any"``.
@@ -235,7 +235,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
 
     Raises:
         ValueError: the mode is unknown.
-        RuntimeError: a tensor does not require grad.
+        AssertionError: the mode is ``"all"``, and a tensor does not require grad.
 
     Examples:
         >>> a, b = taeda.ones(2, requires_grad=True), taeda.ones(3, requires_grad=True)
@@ -245,6 +245,10 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    if mode == "any":
+        tensors = [t for t in tensors if t.requires_grad]
+    elif not all(t.requires_grad for t in tensors):
+        raise AssertionError("register_multi_grad_hook: expected tensors that require grad")
     edges = [get_gradient_edge(t) for t in tensors]
     passes: dict[int, list] = {}  # backward pass -> [gradients so far, how many are to come, whether one is known]
     lock = free_in_children(threading.Lock())

@@ -13,7 +13,7 @@ from ..ops.joining import cat, stack
 from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from . import families, products  # noqa: F401 - rules
 from ._tree import broadcast
-from .batched import VmapMode, modes, plain
+from .batched import Batched, VmapMode, modes, plain
 from .batching import run
 
 
@@ -213,6 +213,33 @@ def _by_parts(func, leaves, structure, dims, out_dims, randomness, size):
         raise RuntimeError(f"Nested tensors can only be vmapped over dim=0, but got dim={max(filter(None, places))}")
     moved = [x.movedim(0, place) if place else x for x, place in zip(made, places, strict=True)]
     return tree_unflatten(moved, tree_flatten(rows[0])[1])
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """The tensor behind an argument of a function under :func:`vmap`, with the batch; for looking at it alone.
+
+    Computing with it gives wrong results: the transformations do not see that.
+
+    Args:
+        tensor: any sizes; one that no transformation has wrapped is given back.
+        recurse: whether to look through all transformations, rather than the innermost.
+
+    Returns:
+        A tensor.
+
+    Examples:
+        >>> def show_batch(x):
+        ...     print(x.shape, taeda.func.debug_unwrap(x).shape)
+        ...     return x.sum()
+        >>> taeda.vmap(show_batch)(taeda.ones(3, 2))
+        taeda.Size([2]) taeda.Size([3, 2])
+        tensor([2., 2., 2.])
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"debug_unwrap(): expected a Tensor, got {type(tensor).__name__}")
+    if not isinstance(tensor, Batched):
+        return tensor
+    return tensor._whole() if recurse else tensor.physical
 
 
 def _in_chunks(func, leaves, structure, dims, out_dims, randomness, size, chunk_size):

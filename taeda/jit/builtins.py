@@ -57,6 +57,9 @@ def show(value: Any) -> str:
     if isinstance(value, float):
         whole = -(2**63) <= value < 2**63 and value == int(value)
         return f"{int(value)}." if whole else f"{value:.17g}"
+    if isinstance(value, complex):
+        imag = show(value.imag)
+        return f"{show(value.real)}{'' if imag.startswith('-') else '+'}{imag}j"
     if isinstance(value, list):
         return f"[{', '.join(map(show, value))}]"
     if isinstance(value, dict):
@@ -112,7 +115,23 @@ def _to_int(x: Any) -> int:
 
 
 def _to_float(x: Any) -> float:
+    if isinstance(x, str):
+        return _float_from_text(x)
     return float(x.item() if isinstance(x, Tensor) else x)
+
+
+def _float_from_text(text: str) -> float:
+    """The float that a text spells, as C reads it: hexadecimal digits too, and none beyond the range."""
+    try:
+        if "_" in text:
+            raise ValueError(text)
+        value = float.fromhex(text) if "0x" in text.lower() else float(text)
+    except (ValueError, OverflowError):
+        raise RuntimeError(f"could not convert string to float: {text!r}") from None
+    digits = text.lower().partition("e")[0]
+    if (math.isinf(value) and "n" not in text.lower()) or (value == 0 and any(c in "123456789" for c in digits)):
+        raise RuntimeError(f"the float that {text!r} spells is out of range")
+    return value
 
 
 def _math(name: str) -> Callable:

@@ -71,14 +71,23 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return result
 
     def __repr__(self) -> str:
-        return "Parameter containing:\n" + super().__repr__()
+        text = super().__repr__()
+        return "Parameter containing:\n" + (text if type(self) is Parameter else f"Parameter({text})")
 
     def __reduce_ex__(self, protocol):
-        return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
+        state = vars(self) or None
+        args = (self.data, self.requires_grad, OrderedDict())
+        return (_rebuild_parameter, args) if state is None else (_rebuild_parameter_with_state, (*args, state))
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     return Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    made = Parameter(data, requires_grad)
+    vars(made).update(state)
+    return made
 
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc]
@@ -161,6 +170,8 @@ class UninitializedTensorMixin:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
+
+    __str__ = __repr__
 
     def __reduce_ex__(self, protocol):
         return type(self), (self.requires_grad,)  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core import Tensor, wrapped_dim
 from .contraction import order
-from .matmul import matmul
+from .matmul import dot, matmul
 from .out import write_out
 from .table import composite
 from .views import diagonal, permute, reshape, unsqueeze, view_as_itself
@@ -312,6 +312,8 @@ def tensordot(a, b, dims: Any = 2, out=None):
     """
     if isinstance(dims, Tensor):
         dims = dims.item() if dims.numel() == 1 else dims.tolist()
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"tensordot: both inputs should have same dtype, got {a.dtype} and {b.dtype}")
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -343,7 +345,10 @@ def tensordot(a, b, dims: Any = 2, out=None):
     k = math.prod(a.shape[d] for d in da)
     x = reshape(permute(a, rest_a + da), (math.prod(left), k))
     y = reshape(permute(b, db + rest_b), (k, math.prod(right)))
-    result = reshape(matmul(x, y), (*left, *right))
+    if not rest_a and not rest_b:  # one number, which autocast leaves in the dtype of the operands
+        result = dot(reshape(x, (k,)), reshape(y, (k,)))
+    else:
+        result = reshape(matmul(x, y), (*left, *right))
     return result if out is None else write_out(matmul, out, result)
 
 

@@ -241,7 +241,7 @@ def _clamp(input, min, max, out, inplace, name="clamp"):
         min, max = (_as_tensor(b, input) if b != b else b for b in (min, max))
         return _clamp_to_tensors(input, min, max, out, inplace)
     if min is None and max is None:
-        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
+        raise (ValueError if input.is_meta else RuntimeError)("clamp: At least one of 'min' or 'max' must not be None")
     if not numbers:
         return _clamp_to_tensors(input, min, max, out, inplace)
     if not inplace:

@@ -577,6 +577,11 @@ def _add(name: str, input: Tensor, a: Tensor, b: Tensor, shape: tuple, beta, alp
         raise RuntimeError(
             f"{name}: expected input to have the dtype of the matrices, but got: {input.dtype.name} != {a.dtype.name}"
         )
+    whole = not (input.is_floating_point() or input.is_complex())
+    if whole and not a.shape[-1] and beta and isinstance(beta, (float, complex)) and name != "addmv" and 0 not in shape:
+        raise RuntimeError(  # PyTorch multiplies `input` by it where there is no product
+            f"{name}: result type of a product with beta={beta} can't be cast to the desired output type {input.dtype}"
+        )
     beta, alpha = _scales(input, beta, alpha)
     if beta and (beta != 1 or alpha != 1) and a.dtype.itemsize == 2 and a.is_floating_point():  # rounded once
         return _add(name, input.float(), a.float(), b.float(), shape, beta, alpha).to(a.dtype)

@@ -559,6 +559,8 @@ def argmin(input, dim=None, keepdim=False):
 def _arguments(name, dim, unbiased, correction):
     """``dim`` and the correction from the two spellings, ``(dim, unbiased)`` and ``(dim, *, correction)``."""
     if isinstance(dim, bool):
+        if unbiased is not None:
+            raise TypeError(f"{name}(): argument 'dim' must be int or a tuple of ints, not bool")
         dim, unbiased = None, dim
     if unbiased is not None and not isinstance(unbiased, bool):
         raise TypeError(f"{name}(): argument 'unbiased' must be bool, not {type(unbiased).__name__}")

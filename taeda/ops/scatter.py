@@ -455,6 +455,53 @@ def _explain_source(name, input, at, index, source):
     return source
 
 
+# ---- sums and products of 16-bit floats ------------------------------------------------------------------------------
+
+
+def _write_slices_wide(name, target, dim, index, source, action):
+    """Combine slices into ``target``, of 16-bit floats, in float32: it is rounded once.
+
+    Where the index names few slices, only those are converted. One item of each group of equal indices stands for the
+    group: the last one, by a table of items by index.
+    """
+    source = source.to(_core.float32)
+    n = index.numel()
+    if n >= target.shape[dim]:
+        wide = target.to(_core.float32)
+        selection.write_slices(name, wide, dim, index, source, action)
+        _core.copy_tensor(target, wide)
+        return
+    table = _core.empty((target.shape[dim],), _core.int64)
+    selection.index_copy(table, 0, index, arange(n))
+    group = selection.index_select(table, 0, index)
+    wide = selection.index_select(target, dim, index).to(_core.float32)
+    selection.write_slices(name, wide, dim, group, source, action)
+    selection.index_copy(target, dim, index, selection.index_select(wide, dim, group).to(target.dtype))
+
+
+def _write_along_wide(name, target, dim, index, src, action):
+    """:func:`_write_slices_wide` for elements, as :func:`scatter` writes them."""
+    n = index.numel()
+    for d, size in enumerate(index.shape):
+        src = src if src.shape[d] == size else src.narrow(d, 0, size)
+    src = src.to(_core.float32)
+    if 4 * n >= target.numel():
+        wide = target.to(_core.float32)
+        selection.write(name, wide, dim, index, src, action)
+        _core.copy_tensor(target, wide)
+        return
+    table = _core.empty(target.shape, _core.int64)
+    selection.write(name, table, dim, index, reshape(arange(n), index.shape), PUT)
+    group = reshape(selection.gather(table, dim, index), (n,))
+    wide = reshape(selection.gather(target, dim, index), (n,)).to(_core.float32)
+    selection.write(name, wide, 0, group, reshape(src, (n,)), action)
+    total = reshape(selection.index_select(wide, 0, group), index.shape)
+    selection.write(name, target, dim, index, total.to(target.dtype), PUT)
+
+
+selection.OPS.update(write_slices=_write_slices_wide, write_along=_write_along_wide)
+
+
 @primitive(
     selection.index_add,
     mutates=True,

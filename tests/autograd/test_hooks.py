@@ -410,3 +410,92 @@ def test_a_hook_may_take_all_gradients_away(function):
     y.grad_fn.register_hook(lambda inputs, outputs: seen.append((set(inputs), set(outputs))))
     y.sum().backward()
     assert x.grad is None and seen == [({None}, {None})]
+
+
+class _Nothing(taeda.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return None
+
+
+def _calls_of_module_hooks(use, requires_grad=(True, True)):
+    """What the backward hooks of a module with two inputs and two outputs see: whether each gradient is there."""
+    seen = []
+
+    class Two(taeda.nn.Module):
+        def forward(self, a, b):
+            return a * 2, b * 3
+
+    module = Two()
+    module.register_full_backward_pre_hook(lambda m, grads: seen.append([g is not None for g in grads]))
+    module.register_full_backward_hook(
+        lambda m, inputs, outputs: seen.append(([g is not None for g in inputs], [g is not None for g in outputs]))
+    )
+    outputs = module(*(taeda.ones(2, requires_grad=r) for r in requires_grad))
+    used = [f(y).sum() for f, y in zip(use, outputs, strict=True) if f is not None]
+    sum(used, taeda.zeros((), requires_grad=True)).backward()
+    return seen
+
+
+def test_module_hooks_hear_of_outputs_without_a_gradient():
+    none, some = _Nothing.apply, lambda y: y
+    all_none = [[False, False], ([True, True], [False, False])]
+    for use in ((none, None), (None, none), (none, none)):
+        assert _calls_of_module_hooks(use) == all_none
+    assert _calls_of_module_hooks((some, none)) == [[True, False], ([True, True], [True, False])]
+    assert _calls_of_module_hooks((none, none), (False, False)) == []
+
+
+def test_a_function_runs_where_no_gradient_comes():
+    class Seen(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, materialize):
+            ctx.set_materialize_grads(materialize)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(g if g is None else g.tolist())
+            return g, None
+
+    for materialize, expected in ((True, [0, 0]), (False, None)):
+        seen = []
+        x = leaf(1.0, 2.0)
+        _Nothing.apply(Seen.apply(x, materialize)).sum().backward()
+        assert seen == [expected]
+        assert expected == (None if x.grad is None else x.grad.tolist())
+
+
+@pytest.mark.parametrize(
+    "result, error, text", [(taeda.ones(1), RuntimeError, "should return None"), (5, TypeError, "hook returned 'int'")]
+)
+def test_a_hook_after_accumulation_gives_nothing(result, error, text):
+    x = leaf(1.0)
+    x.register_post_accumulate_grad_hook(lambda t: result)
+    with pytest.raises(error, match=text):
+        x.sum().backward()
+    assert x.grad.tolist() == [1.0]
+
+
+def test_multi_grad_hooks_of_tensors_without_gradient():
+    from taeda.autograd.graph import register_multi_grad_hook
+
+    seen = []
+    with pytest.raises(AssertionError):
+        register_multi_grad_hook([taeda.ones(2), leaf(1.0)], seen.append)
+    register_multi_grad_hook([taeda.ones(2), x := leaf(1.0)], seen.append, mode="any")
+    (x * 2).sum().backward()
+    assert [g.tolist() for g in seen] == [[2.0]]
+    register_multi_grad_hook([taeda.ones(2)], seen.append, mode="any")
+
+
+def test_gradients_have_the_dtype_of_the_forward_pass():
+    layer = taeda.nn.Linear(2, 2)
+    loss = layer(taeda.ones(1, 2)).sum()
+    layer.half()
+    loss.backward()
+    assert layer.weight.dtype is taeda.float16 and layer.weight.grad.dtype is taeda.float32

@@ -380,3 +380,23 @@ def test_hooks_on_a_view_are_about_what_it_was(name):
     if name == "sin_":
         g.sum().backward()
         assert len(seen) == 1
+
+
+@pytest.mark.parametrize("width", [2, 3, 8, 17, 70])
+def test_operands_with_holes_that_share_elements_are_read_before_the_write(width):
+    whole = taeda.arange(3.0 * width).reshape(3, width)
+    expected = whole[:, 1:] + whole[:, :-1]
+    for write in (
+        lambda y: y[:, 1:].add_(y[:, :-1]),
+        lambda y: taeda.add(y[:, 1:], y[:, :-1], out=y[:, 1:]),
+        lambda y: y[:, 1:].copy_(y[:, 1:] + y[:, :-1]),
+    ):
+        y = whole.clone()
+        write(y)
+        assert taeda.equal(y[:, 1:], expected) and taeda.equal(y[:, 0], whole[:, 0])
+    y = whole.clone()
+    y[:, :-1].copy_(y[:, 1:])
+    assert taeda.equal(y[:, :-1], whole[:, 1:])
+    y = whole.clone()
+    y[:, ::2].mul_(y[:, 1::2][:, : y[:, ::2].shape[1]] if width % 2 == 0 else 2)  # apart: element by element
+    assert taeda.equal(y[:, 1::2], whole[:, 1::2])

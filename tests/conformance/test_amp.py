@@ -253,3 +253,13 @@ def test_factors_of_the_scale_that_do_not_fit(wrong):
     for t in (torch, taeda):
         with pytest.raises(AssertionError, match="factor must be"):
             t.amp.GradScaler("cpu", **wrong)
+
+
+def test_full_tensordot_stays_in_the_dtype_of_its_operands():
+    for t in (taeda, torch):
+        a = t.ones(2, 3)
+        with t.autocast("cpu", dtype=t.bfloat16):
+            assert t.tensordot(a, a, 2).dtype is t.tensordot(a[0], a[0], 1).dtype is t.float32
+            assert t.tensordot(a, a.t(), 1).dtype is t.bfloat16
+            with pytest.raises(RuntimeError, match="same dtype"):
+                t.tensordot(a.bfloat16(), a, 2)

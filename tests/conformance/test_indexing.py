@@ -429,3 +429,32 @@ def test_a_last_bag_that_ends_before_the_indices_do(weighted):
     assert weight.grad[:, 0].tolist() == [0, 0.5, 0.5, 0, 1, 0]
     with pytest.raises(RuntimeError, match="at least 1"):
         taeda.nn.functional.embedding_bag(index, weight, offsets[:0], include_last_offset=True)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("rows", [3, 2000])  # more items than places, and fewer
+def test_sums_of_16_bit_floats_are_rounded_once(dtype, rows):
+    """They are no further from the exact sums than PyTorch's."""
+    generator = np.random.default_rng(0)
+    values, at = generator.uniform(0.5, 1.5, (300, 5)), generator.integers(0, 3, 300)
+
+    def sums(t, dtype):
+        src, index, zeros = t.tensor(values.tolist()).to(dtype), t.tensor(at.tolist()), t.zeros(rows, 5, dtype=dtype)
+        each = index[:, None].expand(300, 5)
+        leaf = t.zeros(rows, 5, dtype=dtype, requires_grad=True)
+        leaf.index_select(0, index).backward(src)
+        made = [
+            zeros.index_add(0, index, src), zeros.t().contiguous().index_add(1, index, src.t()),
+            zeros.scatter_add(0, each, src), zeros.scatter(0, each, src, reduce="add"),
+            zeros.scatter_reduce(0, each, src, "sum"), zeros.scatter_reduce(0, each, src, "mean", include_self=False),
+            (zeros + 1).scatter_reduce(0, each, src, "prod"), zeros[:, 0].index_add(0, index, src[:, 0], alpha=2),
+            leaf.grad,
+        ]  # fmt: skip
+        return [np.array(x.detach().double().tolist()) for x in made]
+
+    theirs = sums(torch, getattr(torch, dtype))
+    rounded = torch.tensor(values.tolist()).to(getattr(torch, dtype)).double().tolist()
+    values = np.array(rounded)
+    exact = sums(taeda, taeda.float64)
+    for ours, their, right in zip(sums(taeda, getattr(taeda, dtype)), theirs, exact, strict=True):
+        assert abs(ours - right).max() <= abs(their - right).max() * 1.001 + 1e-6

@@ -52,10 +52,17 @@ CALLS = {
     "reshape": lambda t, n: t.ones(2, 2).reshape(n, -1),
     "reshape to a tuple": lambda t, n: t.reshape(t.ones(2, 2), (n, -1)),
     "roll": lambda t, n: t.arange(3).roll(n),
+    "second of sizes": lambda t, n: t.ones(2, 1).expand(2, n),
+    "second of dims": lambda t, n: t.ones(2, 2, 2).sum((0, n)),
+    "second of strides": lambda t, n: t.nn.functional.conv2d(_image(t), t.ones(1, 1, 1, 1), stride=(1, n)),
+    "second of pads": lambda t, n: t.nn.functional.pad(t.ones(2), (1, n)),
+    "size": lambda t, n: t.ones(2, 3, 4).size(n),
+    "Size": lambda t, n: list(t.Size([n])),
     "select": lambda t, n: t.arange(3).select(0, n),
     "softmax": lambda t, n: t.ones(2, 2).softmax(n),
     "split": lambda t, n: t.ones(4).split(n),
     "squeeze": lambda t, n: t.ones(2, 1).squeeze(n),
+    "stride": lambda t, n: t.ones(2, 3, 4).stride(n),
     "sum": lambda t, n: t.ones(2, 2).sum(n),
     "Tensor": lambda t, n: t.Tensor(n).shape[0],
     "tensor_split": lambda t, n: t.ones(4).tensor_split(n),
@@ -80,8 +87,8 @@ def _outcome(t, call, n):
         made = call(t, n)
     except (TypeError, ValueError, RuntimeError, IndexError) as error:
         return type(error).__name__
-    if isinstance(made, int):
-        return made
+    if isinstance(made, int) or type(made) is list:
+        return repr(made)
     return [tuple(x.shape) for x in (made if isinstance(made, tuple) else (made,))]
 
 
@@ -89,6 +96,31 @@ def _outcome(t, call, n):
 def test_what_is_no_whole_number(name):
     for n in (True, 2.0, 1, 2):
         assert _outcome(taeda, CALLS[name], n) == _outcome(torch, CALLS[name], n), n
+
+
+def test_numbers_beyond_64_bits():
+    def outcomes(t):
+        image, one, n = _image(t), t.ones(1, 1, 1, 1), 2**64
+        calls = (
+            lambda: t.ones(2).view(n), lambda: t.ones(2).expand((2, n)), lambda: t.ones(2).reshape(n),
+            lambda: t.ones(2).size(n), lambda: t.ones(2).stride(-n),
+            lambda: t.nn.functional.conv2d(image, one, padding=n),
+        )  # fmt: skip
+        found = []
+        for call in calls:
+            with pytest.raises((TypeError, ValueError)) as error:
+                call()
+            found.append(error.type)
+        return found
+
+    assert outcomes(taeda) == outcomes(torch)
+
+
+@pytest.mark.parametrize("seed", [True, 1.5, "1", None])
+def test_seeds_of_generators(seed):
+    for t in (taeda, torch):
+        with pytest.raises(RuntimeError):
+            t.Generator().manual_seed(seed)
 
 
 @pytest.mark.parametrize(

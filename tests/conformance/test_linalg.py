@@ -348,3 +348,13 @@ def test_lstsq(shape, driver):
 def test_rectangular_lu(name, shape):
     for dtype in (torch.float64, torch.complex128):
         gradients(name, lambda T, A: getattr(T.linalg, name)(A), matrix(2, *shape, dtype=dtype), second=True)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_factors_without_an_inverse(upper):
+    singular = [[[0.0, 0.0], [1.0, 1.0]], [[2.0, 1.0], [1.0, 0.0]]]
+    for t in (taeda, torch):
+        for matrix, place in ((singular[0], "element 1"), (singular[1], "element 2"), (singular, "Batch element 0")):
+            with pytest.raises(t.linalg.LinAlgError, match=place):
+                t.cholesky_inverse(t.tensor(matrix), upper)
+        assert t.cholesky_inverse(t.zeros(0, 0), upper).shape == (0, 0)

@@ -378,3 +378,21 @@ def test_added_products_are_rounded_once(dtype, factors):
     got = taeda.addmm(*map(translate, (c, a, b)), beta=beta, alpha=alpha)
     error, least = ((x.double() - exact).square().mean().sqrt() for x in (back(got), exact.to(dtype)))
     assert error <= 1.01 * least
+
+
+@pytest.mark.parametrize("beta", [0.5, 2.0, 0.0, 0, 2, True])
+def test_factors_of_integers_without_a_product(beta):
+    """Where the inner dimension is empty PyTorch multiplies by beta alone, which a float cannot be."""
+
+    def outcome(t, name, *sizes):
+        try:
+            return getattr(t, name)(*[t.ones(*s, dtype=t.int64) for s in sizes], beta=beta).tolist()
+        except RuntimeError:
+            return "refused"
+
+    for call in (
+        ("addmm", (2, 3), (2, 0), (0, 3)), ("addmm", (0, 3), (0, 0), (0, 3)), ("addmv", (2,), (2, 0), (0,)),
+        ("addbmm", (2, 3), (0, 2, 2), (0, 2, 3)), ("baddbmm", (4, 2, 3), (4, 2, 0), (4, 0, 3)),
+        ("addmm", (2, 3), (2, 1), (1, 3)),
+    ):  # fmt: skip
+        assert outcome(taeda, *call) == outcome(torch, *call), call

@@ -254,8 +254,32 @@ def test_swap_tensors():
     assert a.shape == (4,) and b.shape == (2, 3)
     b.sum().backward()
     assert b.grad.tolist() == [[1] * 3] * 2
-    with pytest.raises(RuntimeError, match="of one class"):
-        taeda.utils.swap_tensors(a, taeda.nn.Parameter(taeda.ones(1)))
+
+
+def test_swapped_tensors_exchange_their_classes():
+    def outcome(module):
+        class Slotted(module.Tensor):
+            __slots__ = ("mark",)
+
+        class Plain(module.Tensor):
+            pass
+
+        made = []
+        for cls in (module.nn.Parameter, Plain):
+            a, b = cls(module.ones(2)), module.zeros(3)
+            a.tag, b.other = 1, 2
+            module.utils.swap_tensors(a, b)
+            made.append([type(a).__name__, type(b).__name__, a.shape[0], b.requires_grad, a.other, b.tag])
+            made.append([type(x * 2).__name__ for x in (a, b)])
+        a, b = module.ones(2).as_subclass(Slotted), module.zeros(3).as_subclass(Slotted)
+        a.mark = "a"
+        module.utils.swap_tensors(a, b)
+        made.append([hasattr(a, "mark"), b.mark, a.shape[0]])
+        with pytest.raises(RuntimeError, match="different slots"):
+            module.utils.swap_tensors(a, module.zeros(3))
+        return made
+
+    assert outcome(taeda) == outcome(torch)
 
 
 def test_a_graph_whose_leaf_was_swapped():

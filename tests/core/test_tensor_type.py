@@ -74,3 +74,34 @@ def test_pieces_of_sizes_are_sizes():
     assert size[1:] == (3, 4) and one + size == (1, 2, 3, 4) and size + one == (2, 3, 4, 1) and type(size[0]) is int
     with pytest.raises(TypeError):
         size + wrong
+
+
+@pytest.mark.parametrize(
+    "make, error",
+    [
+        (lambda t: t.Tensor(data=t.ones(2)), TypeError),
+        (lambda t: t.Tensor(2, dtype=t.int32), TypeError),
+        (lambda t: t.Tensor(device="meta"), RuntimeError),
+        (lambda t: t.Tensor.__new__(t.Tensor, 2, device="meta"), RuntimeError),
+        (lambda t: t.FloatTensor(device="meta"), RuntimeError),
+        (lambda t: t.FloatTensor.__new__(t.Tensor), TypeError),
+    ],
+)
+def test_what_old_constructors_refuse(make, error):
+    with pytest.raises(error):
+        make(taeda)
+
+
+def test_new_of_typed_tensors():
+    assert taeda.FloatTensor.__new__(taeda.FloatTensor, [1, 2]).tolist() == [1.0, 2.0]
+    assert taeda.LongTensor.__new__(taeda.LongTensor, 3).dtype is taeda.int64
+
+
+def test_a_tensor_of_a_storage_shares_it():
+    x = taeda.arange(4.0)
+    for made in (
+        taeda.tensor(x.storage()),
+        taeda.tensor(x.untyped_storage(), dtype=x.dtype),
+        x.new_tensor(x.storage()),
+    ):
+        assert made.data_ptr() == x.data_ptr() and made.tolist() == x.tolist()

@@ -198,3 +198,26 @@ def test_augmented_assignments_write_to_the_tensor():
     x = taeda.tensor([-7, 5])
     made = taeda.jit.script(remainder_in_place)(x, taeda.tensor(3))
     assert made is x and x.tolist() == [-2, 4]
+
+
+def _text_of_complex(x: complex):
+    return str(x), f"{x}", str([x])
+
+
+def _float_of_text(x: str):
+    return float(x)
+
+
+def test_texts_of_numbers():
+    ours, theirs = taeda.jit.script(_text_of_complex), torch.jit.script(_text_of_complex)
+    for x in (1 + 2j, -1j, 0j, 1.5 - 0.25j, complex("nan+infj"), 1e20 + 1j, complex(-0.0, -0.0)):
+        assert ours(x) == theirs(x)
+    ours, theirs = taeda.jit.script(_float_of_text), torch.jit.script(_float_of_text)
+    for text in ("1.5", "-inf", "0x10", "+5", "1e400", "-1e400", "1e-400", "0e5", "1_000", "1.5x", "1e", ""):
+        found = []
+        for function in (ours, theirs):
+            try:
+                found.append(function(text))
+            except RuntimeError:
+                found.append("refused")
+        assert found[0] == found[1], text

@@ -25,7 +25,8 @@ def reference(params, order):
 @pytest.mark.parametrize("order", [1, 2, 3.5, math.inf])
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16])
 def test_norm_and_scaling(order, dtype):
-    params = gradients((3, 5), (70,), (1,), (40000,), (0,), dtype=dtype)
+    empty = () if order == math.inf else ((0,),)
+    params = gradients((3, 5), (70,), (1,), (40000,), *empty, dtype=dtype)
     want = reference(params, order)
     before = [p.grad.double().numpy().copy() for p in params]
     tolerance = {"float16": 2e-3, "bfloat16": 2e-2}.get(dtype.name, 1e-6)
@@ -126,3 +127,9 @@ def test_gradients_of_several_dtypes_have_a_norm_of_the_wider_one():
         p.grad = t
     clip_grad_norm_(params, 1.0)
     assert params[1].grad.tolist() == pytest.approx([0.5**0.5] * 2)
+
+
+def test_the_infinity_norm_needs_elements():
+    with pytest.raises(RuntimeError, match="empty tensor"):
+        get_total_norm([taeda.ones(2), taeda.ones(0)], math.inf)
+    assert get_total_norm([taeda.ones(4), taeda.ones(0)]).item() == 2

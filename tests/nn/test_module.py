@@ -366,3 +366,29 @@ def test_backward_hooks_on_every_module():
     with modules.register_module_full_backward_hook(lambda module, *_: seen.append("full")):
         layer(taeda.ones(1, 2, requires_grad=True)).sum().backward()
     assert seen == ["Linear", "full"]
+
+
+class Tagged(nn.Parameter):
+    """At module level, where pickle finds it."""
+
+    def __new__(cls, data=None, requires_grad=True):
+        made = super().__new__(cls, data, requires_grad)
+        made.tag = "new"
+        return made
+
+
+def test_attributes_and_text_of_parameters():
+    parameter = Tagged(taeda.ones(2))
+    parameter.other = 3
+    loaded = pickle.loads(pickle.dumps(parameter))
+    assert type(loaded) is nn.Parameter and vars(loaded) == {"tag": "new", "other": 3} and loaded.requires_grad
+    assert vars(pickle.loads(pickle.dumps(nn.Parameter(taeda.ones(2))))) == {}
+    assert repr(parameter) == "Parameter containing:\nParameter(Tagged([1., 1.], requires_grad=True))"
+    assert str(nn.UninitializedParameter()) == "<UninitializedParameter>"
+
+
+def test_a_backward_pre_hook_alone_may_take_the_gradient_away():
+    layer, x = nn.Linear(2, 2), taeda.ones(1, 2, requires_grad=True)
+    layer.register_full_backward_pre_hook(lambda module, grads: (None,))
+    layer(x).sum().backward()
+    assert x.grad.tolist() == [[0, 0]] and layer.weight.grad is None

@@ -171,8 +171,6 @@ class _Backward:
 
     def inputs(self, args: tuple) -> tuple:
         self.n_in = len(args)
-        if not self.hooks:
-            return args
         args, self.at_in = self._wrap(self._input_grads, args, zeros=True)
         return args
 

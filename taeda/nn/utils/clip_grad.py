@@ -38,7 +38,7 @@ def get_total_norm(
         A tensor ``()``.
 
     Raises:
-        RuntimeError: it is not finite, if asked for.
+        RuntimeError: it is not finite, if asked for; or a tensor is empty, and the norm is that of infinity.
 
     Examples:
         >>> nn.utils.get_total_norm([taeda.tensor([3.0]), taeda.tensor([[4.0]])])
@@ -48,6 +48,8 @@ def get_total_norm(
     tensors = _list(tensors)
     if not tensors:
         return tensor(0.0)
+    if norm_type == float("inf") and not all(t.numel() for t in tensors):
+        raise RuntimeError("get_total_norm: cannot compute the infinity norm of an empty tensor: it has no identity")
     with no_grad():
         total = norm_of_all(tensors, norm_type)
         if error_if_nonfinite and not bool(total.isfinite()):

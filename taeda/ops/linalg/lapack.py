@@ -167,6 +167,12 @@ def failed(info):
     return codes[where], f"(Batch element {where}): " if info.dim() else ""
 
 
+#: Of an inverse; see :func:`raise_failed`.
+SINGULAR_INVERSE = (
+    "The diagonal element {k} is zero, the inversion could not be completed because the input matrix is singular."
+)
+
+
 def raise_failed(info: Tensor, name: str, text: str) -> None:
     """LinAlgError where an error code is not 0; ``{k}`` in the text is the code."""
     found = failed(info)

@@ -9,14 +9,22 @@ from ..._core.lapack import SMALL, small_substitution
 from ..matmul import matmul
 from ..table import alias, composite, primitive, result_type
 from . import lu
-from .lapack import H, by_columns, call, check, check_same_dtype, check_tensor, count_of, eye_like, raise_failed
+from .lapack import (
+    SINGULAR_INVERSE,
+    H,
+    by_columns,
+    call,
+    check,
+    check_same_dtype,
+    check_tensor,
+    count_of,
+    eye_like,
+    raise_failed,
+)
 
 InvEx = result_type("linalg_inv_ex", "inverse", "info")
 SolveEx = result_type("linalg_solve_ex", "result", "info")
 
-_SINGULAR_INVERSE = (
-    "The diagonal element {k} is zero, the inversion could not be completed because the input matrix is singular."
-)
 _SINGULAR = "The solver failed because the input matrix is singular."
 
 
@@ -48,7 +56,7 @@ def linalg_inv_ex(A, *, check_errors=False):
     elif inverse.numel():
         call("getri", A.dtype, count_of(A.shape[:-2]), n, inverse, n, pivots, ..., info)
     if check_errors:
-        raise_failed(info, "linalg.inv_ex", _SINGULAR_INVERSE)
+        raise_failed(info, "linalg.inv_ex", SINGULAR_INVERSE)
     return inverse, info
 
 
@@ -73,7 +81,7 @@ def linalg_inv(A):
                 [0.0000, 0.2500]])
     """
     made = linalg_inv_ex(A)
-    raise_failed(made.info, "linalg.inv", _SINGULAR_INVERSE)
+    raise_failed(made.info, "linalg.inv", SINGULAR_INVERSE)
     return made.inverse
 
 

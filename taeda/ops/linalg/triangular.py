@@ -8,7 +8,20 @@ from ..._warn import warn_once
 from ..creation import full
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
-from .lapack import H, batch_of, by_columns, call, check, check_matrix, check_same_dtype, count_of, eye_like, readable
+from .lapack import (
+    SINGULAR_INVERSE,
+    H,
+    batch_of,
+    by_columns,
+    call,
+    check,
+    check_matrix,
+    check_same_dtype,
+    count_of,
+    eye_like,
+    raise_failed,
+    readable,
+)
 
 TriangularSolve = result_type("triangular_solve", "solution", "cloned_coefficient")
 
@@ -186,10 +199,15 @@ def cholesky_inverse(L, upper=False):
         ``(..., n, n)``.
     Raises:
         RuntimeError: the matrices are not square.
+        LinAlgError: an element of a diagonal is zero, so that there is no inverse.
     Examples:
         >>> taeda.cholesky_inverse(taeda.tensor([[2.0, 0.0], [0.0, 0.5]]))
         tensor([[0.2500, 0.0000],
                 [0.0000, 4.0000]])
     """
     check(L, "cholesky_inverse")
+    if L.numel():
+        zeros = (L.diagonal(dim1=-2, dim2=-1) == 0).int()
+        first = zeros.argmax(-1)
+        raise_failed(zeros.amax(-1) * (first + 1).int(), "cholesky_inverse", SINGULAR_INVERSE)
     return cholesky_solve(eye_like(L).expand(L.shape), L, upper)
