@@ -353,6 +353,10 @@ def _setitem(func: Any, input: NestedTensor, index: Any, value: Any) -> None:
     func(input._parts[number], tuple(rest) or ..., value)
 
 
+def _reshape_as(func: Any, input: NestedTensor, other: NestedTensor) -> NestedTensor:
+    return like(other, [func(x, y) for x, y in zip(input._parts, other._parts, strict=True)])
+
+
 def _itself(func: Any, input: NestedTensor, *args: Any) -> NestedTensor:
     return input
 
@@ -395,6 +399,6 @@ RULES.update(
     permute=_permute, unsqueeze=_unsqueeze, squeeze=_squeeze, select=_select, narrow=_narrow, index=_index, cat=_cat,
     stack=_stack, expand=_expand, is_same_size=_is_same_size, embedding_bag=_embedding_bag, adjoint=_adjoint,
     diff=_diff, frexp=_several, dim_order=_dim_order, detach_=_detach_, float_power=_each, new_tensor=_new_tensor,
-    to_dense=_itself,
+    to_dense=_itself, reshape_as=_reshape_as,
     __contains__=_contains, __setitem__=_setitem, scaled_dot_product_attention=_attention,
 )  # fmt: skip
