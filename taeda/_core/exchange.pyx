@@ -37,8 +37,8 @@ from .tensor cimport (
 
 from .devices import REGISTERED
 from .tensor import (
-    ALL_DTYPES, PYTHON_TYPES, current_mode, from_storage, install, is_another, is_grad_enabled, promote_types,
-    refuse_to_pin, whole_numbers,
+    ALL_DTYPES, PYTHON_TYPES, current_mode, empty_like, from_storage, install, is_another, is_grad_enabled,
+    promote_types, refuse_to_pin, whole_numbers,
 )
 
 cdef extern from "Python.h":
@@ -402,8 +402,8 @@ cdef int code_of(object d) except -2:
 
 
 cdef Tensor cast(Tensor source, int code):
-    """A contiguous copy with another dtype."""
-    cdef Tensor t = empty_tensor(code if code >= 0 else source.code, source.nd, source.sizes)
+    """A copy with another dtype, whose dimensions are in the same order in memory."""
+    cdef Tensor t = empty_like(source, ALL_DTYPES[code if code >= 0 else source.code])
     copy_into(t, source)
     return t
 

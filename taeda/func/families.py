@@ -33,6 +33,12 @@ def _sized_by_values(call: Call) -> Any:
     )
 
 
+@rule("masked_select")
+def _masked_select(call: Call) -> Any:
+    """One mask for all examples gives results of one size."""
+    return NotImplemented if call.only("input") else _sized_by_values(call)
+
+
 # ---- along a dimension -----------------------------------------------------------------------------------------------
 
 

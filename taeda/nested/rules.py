@@ -353,13 +353,34 @@ def _setitem(func: Any, input: NestedTensor, index: Any, value: Any) -> None:
     func(input._parts[number], tuple(rest) or ..., value)
 
 
+def _reshape_as(func: Any, input: NestedTensor, other: NestedTensor) -> NestedTensor:
+    return like(other, [func(x, y) for x, y in zip(input._parts, other._parts, strict=True)])
+
+
+def _itself(func: Any, input: NestedTensor, *args: Any) -> NestedTensor:
+    return input
+
+
+def _new_tensor(func: Any, input: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+    """A copy of ``data``, nested or not."""
+    return data.detach().clone() if isinstance(data, NestedTensor) else func(input._parts[0], data, *args, **kwargs)
+
+
+def _detach_(func: Any, input: NestedTensor) -> NestedTensor:
+    return input._become(input._detached())
+
+
 def _is_same_size(func: Any, input: NestedTensor, other: NestedTensor) -> bool:
+    if _is_jagged(input) and _is_jagged(other):
+        return input.shape == other.shape
     return [x.shape for x in input._parts] == [x.shape for x in other._parts]
 
 
 for _name in ("pointwise", "detach", "requires_grad_", "contiguous", "copy_"):
     RULES[_name] = _each
-for _name in ("conj_physical", "positive", "resolve_conj", "resolve_neg", "rpow", "rremainder"):
+for _name in ("clamp_", "clamp_min", "clamp_max", "clamp_min_", "clamp_max_", "polygamma", "type_as", "rremainder"):
+    RULES[_name] = _each
+for _name in ("conj_physical", "conj_physical_", "polygamma_", "positive", "resolve_conj", "resolve_neg", "rpow"):
     RULES[_name] = _each
 for _name in ("dropout", "dropout_", "rand_like", "randn_like", "randint_like", "bernoulli"):
     RULES[_name] = _together
@@ -377,6 +398,7 @@ RULES.update(
     __get__=_attribute, matmul=_matmul, bmm=_matmul, flatten=_flatten, unflatten=_unflatten, transpose=_transpose,
     permute=_permute, unsqueeze=_unsqueeze, squeeze=_squeeze, select=_select, narrow=_narrow, index=_index, cat=_cat,
     stack=_stack, expand=_expand, is_same_size=_is_same_size, embedding_bag=_embedding_bag, adjoint=_adjoint,
-    diff=_diff, frexp=_several, dim_order=_dim_order,
+    diff=_diff, frexp=_several, dim_order=_dim_order, detach_=_detach_, float_power=_each, new_tensor=_new_tensor,
+    to_dense=_itself, reshape_as=_reshape_as,
     __contains__=_contains, __setitem__=_setitem, scaled_dot_product_attention=_attention,
 )  # fmt: skip

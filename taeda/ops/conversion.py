@@ -696,7 +696,7 @@ def resize(input, *sizes):
                 [2, 3]])
     """
     shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    return input.view(shape)
+    return input.contiguous().view(shape)
 
 
 @composite()
@@ -707,7 +707,7 @@ def resize_as(input, tensor):
         input: a tensor.
         tensor: a tensor with the sizes.
     Returns:
-        A view of ``input``.
+        A view of ``input``, or of a contiguous copy.
     Examples:
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
@@ -715,7 +715,7 @@ def resize_as(input, tensor):
         tensor([[0, 1],
                 [2, 3]])
     """
-    return input.view(tensor.shape)
+    return input.contiguous().view(tensor.shape)
 
 
 def operand(x: Any) -> Any:

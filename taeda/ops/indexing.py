@@ -418,7 +418,6 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 @primitive(
     selection.masked_select, out_apart=("input", "mask"), out="same",
     samples=lambda m: [((m(3, 4), m.mask(3, 4)), {}), ((m(3, 4), m.mask(2, 1, 4)), {})], node="Index", meta="values",
-    batch="sized by values",
 )  # fmt: skip
 def masked_select(input, mask: Tensor):
     """The elements of ``input`` where ``mask`` is true, in row-major order: ``input[mask]``.

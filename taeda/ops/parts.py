@@ -156,7 +156,19 @@ class OfParts(Tensor):
             f"hooks and retain_grad() are not for {self._without_memory}; put them on the tensors that it was made from"
         )
 
-    register_hook = register_post_accumulate_grad_hook = retain_grad = _no_hooks
+    register_hook = register_post_accumulate_grad_hook = _no_hooks
+
+    def retain_grad(self) -> None:
+        """A leaf keeps its gradient anyway.
+
+        Raises:
+            RuntimeError: the tensor requires no gradient.
+            NotImplementedError: it is the result of an op.
+        """
+        if not self.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if not self.is_leaf:
+            self._no_hooks()
 
 
 class OfValues(OfParts):

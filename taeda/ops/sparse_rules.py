@@ -160,9 +160,19 @@ def _clone(input: SparseTensor, **kwargs):
     return make(input._i.clone(), input._v.clone(), input.shape, input._coalesced)
 
 
-@rule("detach", "detach_")
+@rule("detach")
 def _detach(input: SparseTensor):
     return input._detached()
+
+
+@rule("detach_")
+def _detach_(input: SparseTensor):
+    return input._become(input._detached())
+
+
+@rule("new_tensor")
+def _new_tensor(input, data, *args, **kwargs):
+    return data.detach().clone() if _is_sparse(data) else input._v.new_tensor(data, *args, **kwargs)
 
 
 @rule("zero_")

@@ -1,5 +1,7 @@
 """Linear algebra against PyTorch: values, first and second gradients, batches, complex matrices and errors."""
 
+import warnings
+
 import pytest
 
 import taeda
@@ -358,3 +360,21 @@ def test_factors_without_an_inverse(upper):
             with pytest.raises(t.linalg.LinAlgError, match=place):
                 t.cholesky_inverse(t.tensor(matrix), upper)
         assert t.cholesky_inverse(t.zeros(0, 0), upper).shape == (0, 0)
+
+
+def test_pinverse_of_a_matrix_without_full_rank():
+    """Singular values that are rounding errors count as 0, which the default of PyTorch's does not see to."""
+    a = taeda.randn(4, 2, generator=taeda.Generator().manual_seed(0))
+    for A in (taeda.ones(2, 3), a @ a.T, taeda.arange(9.0).view(3, 3), taeda.zeros(2, 2), taeda.zeros(0, 2)):
+        taeda.testing.assert_close(A.pinverse(), taeda.linalg.pinv(A))
+    assert taeda.tensor([[2.0, 0.0], [0.0, 1.0]]).pinverse(0.6).tolist() == [[0.5, 0.0], [0.0, 0.0]]
+    with pytest.raises(RuntimeError):
+        taeda.ones(3).pinverse()
+
+
+def test_lu_of_a_singular_matrix_is_no_error():
+    for f in (torch, taeda):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert f.lu(f.zeros(2, 2))[0].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+            assert f.lu(f.ones(2, 2), get_infos=True)[2].item() == 2

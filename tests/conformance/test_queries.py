@@ -208,3 +208,75 @@ def test_functions_that_ask():
             if kind not in ("masked", "wrapper subclass", "fake"):
                 want, got = (getattr(f, name)(made(f, kind)) for f in (torch, taeda))
                 assert want == got, (name, kind)
+
+
+# ---- every method ----------------------------------------------------------------------------------------------------
+
+#: Arguments of a call: none, a number, another tensor of the kind.
+ARGUMENTS = {"": lambda f, kind: (), "0": lambda f, kind: (0,), "another": lambda f, kind: (made(f, kind),)}
+ASKED = ["coo", "coalesced", "hybrid", "csr", "jagged", "nested", "meta", "coo leaf"]
+#: Methods that are not compared: they draw numbers, give what lies in fresh memory, an address or vectors of any sign,
+#: or are not public.
+NOT_COMPARED = set(
+    """apply_ map_ map2_ storage storage_type untyped_storage data_ptr const_data_ptr random_ normal_ exponential_
+    geometric_ cauchy_ log_normal_ uniform_ bernoulli bernoulli_ multinomial rand_like empty_like new_empty
+    new_empty_strided new register_hook register_post_accumulate_grad_hook reinforce share_memory_ cuda xpu ipu hpu mtia
+    svd module_load volatile grad_dtype to_mkldnn dequantize""".split()
+)
+#: What PyTorch's methods give and these refuse, or where results differ, by kind.
+REFUSED = {
+    "meta": """bitwise_and bitwise_and_ bitwise_left_shift bitwise_left_shift_ bitwise_not bitwise_not_ bitwise_or
+    bitwise_or_ bitwise_right_shift bitwise_right_shift_ bitwise_xor bitwise_xor_ gcd gcd_ lcm lcm_ mvlgamma mvlgamma_
+    diagonal_scatter resize_as_sparse_""",  # wrong arguments, which PyTorch does not look at on meta
+    "jagged": "stride",  # a multiple of the ragged size
+    "coo leaf": "backward",
+}
+#: Of numbers by which a sparse tensor is divided, and of 0 differences.
+OF_SPARSE = "floor_divide floor_divide_ diff"
+METHODS_OF_ALL = sorted(
+    name for name in dir(torch.Tensor) if not name.startswith("_") and name not in NOT_COMPARED and name.islower()
+)
+
+
+def content(f, x):
+    """What a result is: the kind of tensor, sizes and values, as numbers that compare across frameworks."""
+    if isinstance(x, f.Tensor):
+        said = [str(x.dtype).split(".")[-1], str(x.layout).split(".")[-1], x.requires_grad]
+        x = x.detach()
+        if x.is_nested:
+            return said + [content(f, part) for part in x.unbind()]
+        if x.is_meta:
+            return [*said, tuple(x.shape)]
+        return [*said, tuple(x.shape), content(f, x.to_dense().resolve_conj().resolve_neg().tolist())]
+    if isinstance(x, (tuple, list)):
+        return [content(f, y) for y in x]
+    if isinstance(x, float):
+        return round(x, 3) if abs(x) < float("inf") else str(x)
+    return plain(f, x) if not isinstance(x, complex) else content(f, [x.real, x.imag])
+
+
+def called(f, kind, name, arguments):
+    """What a method gives and leaves behind; None if it raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        x = made(f, kind)
+        try:
+            found = getattr(x, name)
+            found = found(*ARGUMENTS[arguments](f, kind)) if callable(found) else found
+            return content(f, found), content(f, x) if name.endswith("_") else None
+        except Exception:
+            return None
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ASKED)
+def test_methods(kind):
+    """Each method in its simplest calls: what PyTorch answers, this library answers alike."""
+    expected = set(f"{REFUSED.get(kind, '')} {OF_SPARSE if kind.startswith(('co', 'hy')) else ''}".split())
+    wrong = {}
+    for name in METHODS_OF_ALL:
+        for arguments in ARGUMENTS:
+            want = called(torch, kind, name, arguments) if name not in expected else None
+            if want is not None and (got := called(taeda, kind, name, arguments)) != want:
+                wrong[name, arguments] = want, got
+    assert not wrong

@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import warnings
 import weakref
 
 import numpy as np
@@ -219,3 +220,21 @@ def test_a_list_that_shrinks_while_it_is_read():
     items += [Shrinks(), 1.0, 2.0, 3.0]
     with pytest.raises(RuntimeError, match="changed its length"):
         taeda.tensor(items, dtype=taeda.float32)
+
+
+def test_copies_keep_the_order_of_dimensions():
+    """A copy of an array or a tensor lies in memory as it does; lists have no order."""
+    a = np.arange(24.0).reshape(2, 3, 4)
+    for array in (a.T, a.transpose(2, 0, 1), a[:, ::2].T, a[::-1], a[0].T.astype("f"), a[:, :1], a[:0]):
+        x = taeda.from_numpy(array)
+        want = taeda.empty_like(x).stride()
+        for made in (taeda.tensor(array), taeda.tensor(array, dtype=taeda.float16), taeda.asarray(array, copy=True),
+                     taeda.as_tensor(array, dtype=taeda.int64), taeda.ones(1).new_tensor(array)):  # fmt: skip
+            assert made.stride() == want and made.tolist() == array.tolist()
+    x = taeda.arange(6.0).view(2, 3).t()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert taeda.tensor(x).stride() == (1, 3) and taeda.tensor(x, dtype=taeda.int64).stride() == (1, 3)
+    assert taeda.tensor(a.T.tolist()).is_contiguous()
+    y = taeda.ones(2, 3).t()
+    assert y.resize(2, 3).stride() == y.resize_as(taeda.ones(2, 3)).stride() == (3, 1)

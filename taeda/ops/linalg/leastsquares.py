@@ -27,11 +27,15 @@ Lstsq = result_type("linalg_lstsq", "solution", "residuals", "rank", "singular_v
 # ---- pseudo-inverse --------------------------------------------------------------------------------------------------
 
 
+def _rounding(A, dtype):
+    """How far from 0 rounding takes singular values of ``A``, in parts of the largest."""
+    return max(A.shape[-2:], default=0) * (2.0**-23 if dtype is _core.float32 else 2.0**-52)
+
+
 def _cut(A, S, atol, rtol):
     """The threshold for singular values that count as zero: ``max(atol, rtol * largest)``; ``(..., 1)``."""
     if rtol is None:
-        eps = 2.0**-23 if S.dtype is _core.float32 else 2.0**-52
-        default = max(A.shape[-2:]) * eps
+        default = _rounding(A, S.dtype)
         if isinstance(atol, Tensor):
             rtol = where(atol > 0, 0.0, default)
         else:
@@ -109,7 +113,7 @@ def _pinverse(input, rcond=1e-15):
 
     Args:
         input: ``(..., m, n)``.
-        rcond: singular values below ``rcond * largest`` count as zero.
+        rcond: singular values below ``rcond * largest`` count as zero, and so do those that are below rounding errors.
     Returns:
         ``(..., n, m)``.
     Examples:
@@ -117,7 +121,7 @@ def _pinverse(input, rcond=1e-15):
         tensor([[0.5000, 0.0000],
                 [0.0000, 0.2500]])
     """
-    return linalg_pinv(input, rtol=rcond)
+    return linalg_pinv(input, rtol=max(rcond, _rounding(input, input.dtype.to_real())))
 
 
 pinverse = renamed(_pinverse, "pinverse")

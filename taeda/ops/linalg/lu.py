@@ -222,17 +222,15 @@ def lu(A, pivot=True, get_infos=False):
     Args:
         A: ``(..., m, n)``, floating point or complex.
         pivot: exchange rows.
-        get_infos: also give ``info``, in place of an error.
+        get_infos: also give ``info``: the number of the first pivot that is 0, or 0.
     Returns:
-        ``(LU, pivots)``, with ``info`` where ``get_infos``.
-    Raises:
-        LinAlgError: a matrix is singular, without ``get_infos``.
+        ``(LU, pivots)``, with ``info`` where ``get_infos``. A singular matrix is no error.
     Examples:
         >>> LU, pivots = taeda.lu(taeda.tensor([[2.0, 1.0], [4.0, 4.0]]))
         >>> pivots
         tensor([2, 2], dtype=taeda.int32)
     """
-    made = linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    made = linalg_lu_factor_ex(A, pivot=pivot)
     return tuple(made) if get_infos else tuple(made[:2])
 
 
