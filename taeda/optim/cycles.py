@@ -311,9 +311,17 @@ class OneCycleLR(LRScheduler):
         return [up, down, phase(last, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
 
     def _anneal_func(self, start: float, end: float, part: float) -> float:
-        if self._anneal_func_type == "cos":
-            return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
-        return (end - start) * part + start
+        return (self._annealing_cos if self._anneal_func_type == "cos" else self._annealing_linear)(start, end, part)
+
+    # files of old schedules have these functions by name
+
+    @staticmethod
+    def _annealing_cos(start: float, end: float, pct: float) -> float:
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start: float, end: float, pct: float) -> float:
+        return (end - start) * pct + start
 
     def get_lr(self) -> list:
         self._warn_outside_step()
