@@ -330,9 +330,10 @@ cdef bint take_over(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
 
 
 cdef int add_to_leaf(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
-    cdef Tensor g = <Tensor>entry.grad
-    if take_over(leaf, entry, create_graph):
+    cdef Tensor g
+    if take_over(leaf, entry, create_graph):  # before `g`, another reference
         return 0
+    g = <Tensor>entry.grad
     if has_no_memory(g) or leaf.grad_ is not None and has_no_memory(<Tensor>leaf.grad_):
         leaf.grad_ = g if leaf.grad_ is None else sum_outside(leaf.grad_, g)  # it may be sparse or dense
     elif leaf.grad_ is None:

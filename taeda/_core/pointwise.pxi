@@ -211,9 +211,13 @@ cdef int number_slots(object x, int compute, int64_t* slots) except -1:
     refused.
     """
     cdef double real, imag
+    cdef int64_t whole = 0
+    cdef int overflow = 0
     slots[1] = 0
-    if PyLong_Check(x) and not -2**63 <= x < 2**64:
-        raise_overflow(x, compute)
+    if PyLong_Check(x):
+        whole = PyLong_AsLongLongAndOverflow(x, &overflow)
+        if overflow and not 0 <= x < 2**64:
+            raise_overflow(x, compute)
     if compute == BOOL:
         slots[0] = 1 if x else 0
         return 0
@@ -223,7 +227,7 @@ cdef int number_slots(object x, int compute, int64_t* slots) except -1:
             raise_overflow(x, compute)
         memcpy(&slots[1], &imag, 8)
     elif PyLong_Check(x) and KIND[compute] < 2:
-        slots[0] = x if x < 2**63 else <int64_t><uint64_t>x
+        slots[0] = <int64_t><uint64_t>x if overflow else whole
         return 0
     else:
         real = x
