@@ -132,6 +132,8 @@ def extension(path: Path) -> Extension:
     level = "-O2" if path.stem in HOT else "-O1"
     # -g0: Python's own flags ask for debug information, which is four fifths of a library of Cython's
     flags = [level, "-g0", "-fno-strict-aliasing", "-fvisibility=hidden", "-Wno-unused-function"]
+    if sys.platform == "linux":
+        flags.append("-fno-plt")  # calls of Python's functions take one jump
     linking = ["-pthread"]  # pthread_atfork: glibc before 2.34 has it in a library of its own
     # libraries call its functions; a part is C++, and the module is left out where there is no compiler for that
     seen = path.parent.name == "stable"

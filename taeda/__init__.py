@@ -137,7 +137,7 @@ from ._scalars import (
     sym_sum,
 )  # fmt: skip
 from ._settings import (
-    are_deterministic_algorithms_enabled, get_default_device, get_deterministic_debug_mode,
+    are_deterministic_algorithms_enabled, get_default_device, get_deterministic_debug_mode, get_device_module,
     get_float32_matmul_precision, get_num_interop_threads, is_deterministic_algorithms_warn_only_enabled,
     is_warn_always_enabled, set_default_device, set_default_tensor_type, set_deterministic_debug_mode,
     set_float32_matmul_precision, set_flush_denormal, set_num_interop_threads, set_warn_always,

@@ -130,6 +130,7 @@ from .random import fork_rng as fork_rng
 from . import functional as functional
 from ._settings import get_default_device as get_default_device
 from ._settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from ._settings import get_device_module as get_device_module
 from ._settings import get_float32_matmul_precision as get_float32_matmul_precision
 from ._settings import get_num_interop_threads as get_num_interop_threads
 from ._print import get_printoptions as get_printoptions

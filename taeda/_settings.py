@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import threading
 import warnings
 from typing import Any
 
 from . import _core
-from ._core import settings
+from ._core import devices, settings
 from ._core.callbacks import callbacks
 from ._core.exchange import count_defaults_elsewhere
 from ._core.pool import set_flush_denormal as _set_flush_denormal
@@ -17,7 +18,7 @@ from .ops.meta import makes
 from .overrides import TorchFunctionMode, set_mode
 
 __all__ = [
-    "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
+    "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode", "get_device_module",
     "get_float32_matmul_precision", "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled",
     "is_warn_always_enabled", "set_default_device", "set_default_tensor_type", "set_deterministic_debug_mode",
     "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads", "set_warn_always",
@@ -49,6 +50,29 @@ def get_default_device() -> Any:
         device(type='cpu')
     """
     return _devices.default
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a type of devices: ``taeda.cpu`` or ``taeda.cuda``.
+
+    Args:
+        device: a device or its name; None means the accelerator, or the CPU if there is none.
+    Raises:
+        RuntimeError: that type has no module, or ``device`` is no device.
+    Examples:
+        >>> taeda.get_device_module("cpu").__name__
+        'taeda.cpu'
+    """
+    if device is not None and not isinstance(device, (str, _core.device)):
+        raise RuntimeError(f"Invalid value of device '{device}', expect taeda.device, str, or None")
+    if device is None:
+        device = "cpu" if devices.accelerator() is None else devices.ACCELERATOR
+    name = _core.device(device).type
+    try:
+        return importlib.import_module(f"taeda.{name}")
+    except ModuleNotFoundError:
+        message = f"Device '{name}' does not have a corresponding module registered as 'taeda.{name}'."
+        raise RuntimeError(message) from None
 
 
 def set_default_device(device: Any) -> None:

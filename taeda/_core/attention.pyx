@@ -11,7 +11,6 @@ from .dims cimport ceil_div
 from .planners cimport known, new_owner, of_family
 from .pool cimport kernel_t
 from .random cimport BERNOULLI, Generator, enter, fill_memory, is_draw_planned, leave, which
-from .slots cimport in_slot, zero_lines
 from .tensor cimport (
     BF16, BOOL, F16, F32, F64, I32, Tensor, address_of, empty_tensor, host_tensor, to_host, uploaded,
 )
@@ -119,10 +118,3 @@ def kept(Tensor states, Tensor query, Tensor key, double dropout):
     g.position, g.fresh = (<int32_t*>address_of(states))[states.count - 1] % STATE, False
     fill_memory(g, BERNOULLI, code, address_of(out), out.count, (<int64_t*>p)[0], (<int64_t*>p)[1])
     return out if code == query.code else out.to(query.dtype)
-
-
-#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
-HOSTED = {
-    "zero_lines": <size_t><void*>zero_lines,
-    "in_slot": <size_t><void*>in_slot,
-}

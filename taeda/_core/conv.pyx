@@ -22,14 +22,14 @@ from .kernel_args cimport (
     DepthwiseArgs, DepthwiseWeightArgs, LastArgs, PairArgs, PanelArgs, Volume, WindowsArgs, WindowsShape,
     WindowsWeightArgs,
 )
-from .planners cimport build, known, new_owner, of_dtype
+from .planners cimport TRANSPOSE_GROUPS, build, hosted, known, new_owner, of_dtype
 from .pool cimport grain_of, kernel_t, launch as launch_kernel, launch_work
 from .recorder cimport CONSTANT, note_filled, note_prepared
 from .short_gemm cimport short_engine
-from .slots cimport Slots, in_slot, make_slots, run_in_slots, working, working_on_host, zero_lines
+from .slots cimport Slots, make_slots, run_in_slots, working, working_on_host
 from .tensor cimport (
     BF16, BOOL, F32, I64, ITEMSIZE, KIND, NDTYPES, Tensor, address_of, alias_tensor,
-    contiguous_tensor, copy_into, empty_tensor, host_tensor, uploaded,
+    contiguous_tensor, copy_into, empty_tensor, host_tensor, uploaded, zero_bytes,
 )
 from .unfolded cimport (
     convolve_unfolded, goes_side_by_side, interleave, side_by_side, transposed_back, unfolded_gradient,
@@ -209,8 +209,7 @@ cdef int fill(Tensor out, Tensor bias) except -1:
 
 cdef void zero(Tensor t) except *:
     """Clear a contiguous tensor."""
-    cdef char* to = address_of(t)
-    launch_kernel(zero_lines, &to, 1, NULL, 0, t.count * ITEMSIZE[t.code], 1 << 18, False)
+    zero_bytes(address_of(t), t.count * ITEMSIZE[t.code])
 
 
 cdef Tensor zeros(int code):
@@ -555,11 +554,3 @@ cdef Tensor depthwise_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, 
     if is_last_depthwise(g, x, y, 1, m):
         return depthwise_last_gradient(g, x, y, 1)
     return depthwise_weight_gradient(g, x, contiguous_tensor(y), groups, m)
-
-
-#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
-HOSTED = {
-    "transpose_groups": <size_t><void*>transpose_groups,
-    "zero_lines": <size_t><void*>zero_lines,
-    "in_slot": <size_t><void*>in_slot,
-}

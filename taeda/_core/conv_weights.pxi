@@ -22,38 +22,6 @@ cdef int64_t gcd(int64_t a, int64_t b) noexcept:
     return a
 
 
-ctypedef fused word:
-    int32_t
-    int64_t
-
-
-cdef void transpose_weights(word* to, const word* w, int64_t m, int64_t c, int64_t* kernel, int64_t* first,
-                            int64_t* every, int64_t* count) noexcept nogil:
-    """``to[c, m, chosen taps]`` from ``w[m, c, taps]``: taps ``first``, ``first + every`` and so on. By blocks, for
-    the cache."""
-    cdef int64_t i, j, bi, bj, x, y, z, taps = kernel[0] * kernel[1] * kernel[2], kept = count[0] * count[1] * count[2]
-    cdef const word* row
-    cdef word* target
-    for bj in range(0, m, 16):
-        for bi in range(0, c, 16):
-            for i in range(bi, min(bi + 16, c)):
-                for j in range(bj, min(bj + 16, m)):
-                    row = w + (j * c + i) * taps
-                    target = to + (i * m + j) * kept
-                    if kept == taps:
-                        if taps == 9:  # a size known to the compiler needs no call
-                            memcpy(target, row, 9 * sizeof(word))
-                        else:
-                            memcpy(target, row, taps * sizeof(word))
-                        continue
-                    for x in range(count[0]):
-                        for y in range(count[1]):
-                            for z in range(count[2]):
-                                target[0] = row[((first[0] + x * every[0]) * kernel[1] + first[1] + y * every[1])
-                                                * kernel[2] + first[2] + z * every[2]]
-                                target += 1
-
-
 cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t w_g, int64_t groups, int64_t m,
                            int64_t c,
                            Geometry* g, bint transposed, bint planar, Packed* to):
@@ -105,18 +73,6 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     return packed
 
 
-cdef void transpose_groups(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """:func:`transpose_weights` of groups [begin, end)."""
-    cdef int64_t i
-    for i in range(begin, end):
-        if arg[0] == 4:
-            transpose_weights(<int32_t*>ptr[0] + i * arg[1], <const int32_t*>ptr[1] + i * arg[2], arg[3], arg[4],
-                              arg + 5, arg + 8, arg + 11, arg + 14)
-        else:
-            transpose_weights(<int64_t*>ptr[0] + i * arg[1], <const int64_t*>ptr[1] + i * arg[2], arg[3], arg[4],
-                              arg + 5, arg + 8, arg + 11, arg + 14)
-
-
 cdef class Weights:
     """Weights ``[g, m, c, taps]`` of a convolution, in the formats of its kernels and of the kernels of its input's
     gradient.
@@ -162,7 +118,7 @@ cdef class Weights:
         arg[:] = [ITEMSIZE[w.code], kept, size, w.sizes[1], w.sizes[2], self.whole.k[0], self.whole.k[1],
                   self.whole.k[2], phase.first[0], phase.first[1], phase.first[2], phase.every[0], phase.every[1],
                   phase.every[2], phase.g.k[0], phase.g.k[1], phase.g.k[2]]
-        launch_kernel(transpose_groups, ptr, 2, arg, 17, self.groups, 1, False)
+        launch_kernel(hosted(TRANSPOSE_GROUPS), ptr, 2, arg, 17, self.groups, 1, False)
         return weights_of(transposed, &phase.g, False)
 
 

@@ -15,7 +15,7 @@ from ..kernels.forks import free_in_children
 from .callbacks import callbacks
 from .memory cimport unsettled
 from .passes cimport repeat_pass
-from .devices cimport CPU_NUMBER, META_NUMBER, behind, end_call, here, nstreams, swap_place
+from .devices cimport CPU_NUMBER, META_NUMBER, behind, elsewhere, end_call, here, nstreams, swap_place
 from .recipes cimport is_recording
 from .tensor cimport (
     ADD, GRAD_OFF, GRAD_ON, IADD, NOTHING, TANGENTS, DTYPES, VALUES, CopySlices, Node, NodeHook, Op, Saved, Tensor,
@@ -34,6 +34,9 @@ cdef extern from *:
     """
     #if defined(_MSC_VER)
     #define TAEDA_THREAD_LOCAL __declspec(thread)
+    #elif defined(__GLIBC__)
+    /* one instruction, where other models call a function */
+    #define TAEDA_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
     #else
     #define TAEDA_THREAD_LOCAL __thread
     #endif
@@ -265,9 +268,8 @@ cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
         entry.grad = callbacks.grad_cast(entry.grad, DTYPES[leaf.code])
     if leaf.device_type > META_NUMBER or (<Tensor>entry.grad).device_type > META_NUMBER:
         accumulate_there(leaf, entry, create_graph)
-    else:
-        with LEAF_LOCK:  # another thread may come to the same leaf, and kernels let other threads run
-            add_to_leaf(leaf, entry, create_graph)
+    elif adding or not take_over(leaf, entry, create_graph):
+        add_alone(leaf, entry, create_graph)
     return run_post_hooks(leaf, entry.grad)
 
 
@@ -294,14 +296,25 @@ cdef int accumulate_there(Tensor leaf, LeafEntry entry, bint create_graph) excep
                            f"{entry.grad.device}")
     before = swap_place(leaf.device_type)
     try:
-        with LEAF_LOCK:
-            add_to_leaf(leaf, entry, create_graph)
+        add_alone(leaf, entry, create_graph)
     finally:
         swap_place(before)
     return end_call()
 
 
 cdef object LEAF_LOCK = free_in_children(threading.RLock())
+cdef int adding = 0  # threads that add to leaves: where there is one, a gradient without a sum waits for it too
+
+
+cdef int add_alone(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
+    """`add_to_leaf` on one thread at a time: kernels let other threads run, which may come to the same leaf."""
+    global adding
+    with LEAF_LOCK:
+        adding += 1
+        try:
+            return add_to_leaf(leaf, entry, create_graph)
+        finally:
+            adding -= 1
 
 
 cdef inline bint has_no_memory(Tensor t) noexcept:
@@ -309,17 +322,27 @@ cdef inline bint has_no_memory(Tensor t) noexcept:
     return t.holds == NOTHING and t.device_type <= META_NUMBER
 
 
-cdef int add_to_leaf(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
-    cdef bint sole = is_sole(<PyObject*>entry.grad)
+cdef bint take_over(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
+    """Let ``leaf.grad`` be the gradient itself, if there was none and no other code can see its memory."""
+    cdef bint sole = leaf.grad_ is None and not create_graph and is_sole(<PyObject*>entry.grad)
     cdef Tensor g = <Tensor>entry.grad
+    if not sole or not same_sizes(g, leaf) or memcmp(g.strides, leaf.strides, g.nd * sizeof(int64_t)) != 0:
+        return False
+    leaf.grad_ = g
+    g.base = None
+    return True
+
+
+cdef int add_to_leaf(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
+    cdef Tensor g
+    if take_over(leaf, entry, create_graph):  # before `g`, another reference
+        return 0
+    g = <Tensor>entry.grad
     if has_no_memory(g) or leaf.grad_ is not None and has_no_memory(<Tensor>leaf.grad_):
         leaf.grad_ = g if leaf.grad_ is None else sum_outside(leaf.grad_, g)  # it may be sparse or dense
     elif leaf.grad_ is None:
         if not same_sizes(g, leaf):
             leaf.grad_ = callbacks.clone(g)
-        elif sole and not create_graph and memcmp(g.strides, leaf.strides, g.nd * sizeof(int64_t)) == 0:
-            g.base = None
-            leaf.grad_ = g
         else:
             leaf.grad_ = callbacks.clone(g) if create_graph else copy_like(leaf, g)
     elif create_graph:
@@ -362,6 +385,7 @@ cdef inline bint has_memory_on(Tensor t, int number) noexcept:
     return t.storage is not None and t.storage.device == number and t.storage.data != NULL
 
 
+@cython.final
 cdef class GraphTask:
     """One backward pass."""
 
@@ -406,10 +430,13 @@ cdef class GraphTask:
 
     cdef int deliver(self, object target, int nr, object grad) except -1:
         """Hand ``grad`` (None: nothing) to output ``nr`` of ``target``."""
-        cdef int before, number
-        if not nstreams or not isinstance(grad, Tensor) or (<Tensor>grad).device_type <= META_NUMBER:
-            return self.deliver_here(target, nr, grad)
-        number = (<Tensor>grad).device_type
+        if nstreams and isinstance(grad, Tensor) and (<Tensor>grad).device_type > META_NUMBER:
+            return self.deliver_there(target, nr, grad)
+        return self.deliver_here(target, nr, grad)
+
+    cdef int deliver_there(self, object target, int nr, object grad) except -1:
+        """:meth:`deliver` of a gradient on a device, on the stream of ``target``."""
+        cdef int before, number = (<Tensor>grad).device_type
         before = self.move_to(number, (<Node>target).stream if isinstance(target, Node) else self.home, grad)
         try:
             return self.deliver_here(target, nr, grad)
@@ -433,7 +460,7 @@ cdef class GraphTask:
         end_call()
         return before
 
-    cdef int deliver_here(self, object target, int nr, object grad) except -1:
+    cdef inline int deliver_here(self, object target, int nr, object grad) except -1:
         """:meth:`deliver` on the current stream."""
         cdef list buffer
         cdef LeafEntry entry
@@ -476,21 +503,27 @@ cdef class GraphTask:
     cdef int settle(self, object target) except -1:
         """Finish a leaf to which all gradients have come. Called when its entry alone holds their sum."""
         cdef LeafEntry entry
-        cdef int before, number
         if not isinstance(target, Node):
             entry = <LeafEntry>self.leaves[target]
             if entry.pending == 0 and entry.grad is None:
                 return self.run_leaf_hooks_for_nothing(<Tensor>target)
             if entry.pending == 0:
-                number = (<Tensor>target).device_type if self.home >= 0 else CPU_NUMBER
-                before = behind[number].swap_stream(number, self.home) if behind[number].swap_stream != NULL else -1
-                try:
+                if self.home < 0:
                     self.finish_leaf(<Tensor>target, entry)
-                finally:
-                    if before >= 0:
-                        behind[number].swap_stream(number, before)
+                else:
+                    self.finish_at_home(<Tensor>target, entry)
                 entry.grad = None
         return 0
+
+    cdef int finish_at_home(self, Tensor leaf, LeafEntry entry) except -1:
+        """:meth:`finish_leaf` on the stream of the pass."""
+        cdef int number = leaf.device_type
+        cdef int before = behind[number].swap_stream(number, self.home) if behind[number].swap_stream != NULL else -1
+        try:
+            return self.finish_leaf(leaf, entry)
+        finally:
+            if before >= 0:
+                behind[number].swap_stream(number, before)
 
     cdef int finish_leaf(self, Tensor leaf, LeafEntry entry) except -1:
         cdef bint captured = self.captures is not None and leaf in self.captures
@@ -592,7 +625,8 @@ cdef class GraphTask:
         return end_call()
 
     cdef int run_node(self, Node node, bint execute) except -1:
-        cdef int before
+        cdef int before = here() if elsewhere else CPU_NUMBER
+        cdef int place = before
         cdef int setting = -1
         cdef list grads = self.buffers.pop(node)
         cdef list made
@@ -618,7 +652,10 @@ cdef class GraphTask:
             return 0
         if node.tangents and self.create_graph:
             setting = swap_no_grad(TANGENTS)
-        before = swap_place(here() if node.custom is RUN_SELF else place_of(grads))
+        if node.custom is not RUN_SELF:
+            place = place_of(grads)
+        if place != before:
+            swap_place(place)
         try:
             made = apply_node(node, grads, self.needed) if WATCHER is None else watch_node(node, grads, self.needed)
             if setting >= 0:
@@ -627,7 +664,8 @@ cdef class GraphTask:
             explain_failure(node, error)
             raise
         finally:
-            swap_place(before)
+            if place != before:
+                swap_place(before)
             if setting >= 0:
                 swap_no_grad(setting)
         end_call()
@@ -656,7 +694,7 @@ cdef inline int place_of(list grads) noexcept:
     for g in grads:
         if isinstance(g, Tensor) and (<Tensor>g).device_type != CPU_NUMBER:
             return (<Tensor>g).device_type
-    return here()
+    return here() if elsewhere else CPU_NUMBER
 
 
 cdef object hooked(object hook, object grad):

@@ -8,9 +8,12 @@ cdef bint ANOMALY = False
 cdef bint ANOMALY_NAN = True
 
 
-@cython.no_gc_clear   # its entry in the storage's list needs that; its node breaks cycles
 cdef class Saved:
     """A tensor kept for the backward pass, with the version and the graph position it had."""
+
+
+cdef class ReaderEntry:
+    """An entry among the readers of ``storage``, for as long as the :class:`Saved` that has it."""
 
     def __dealloc__(self):
         if self.reader.link != NULL:
@@ -24,8 +27,10 @@ cdef int keep_values(object x) except -1:
     if type(x) is Saved:
         s = <Saved>x
         if s.storage is not None and s.tensor.overrides != ALWAYS:
-            s.reader.saved = <PyObject*>s
-            enter(&s.reader, &s.storage.readers)
+            s.entry = ReaderEntry.__new__(ReaderEntry)
+            s.entry.storage = s.storage
+            s.entry.reader.saved = <PyObject*>s
+            enter(&s.entry.reader, &s.storage.readers)
     return 0
 
 
@@ -34,7 +39,7 @@ cdef int copy_for_readers(Storage storage) except -1:
     cdef Saved s
     while storage.readers != NULL:
         s = <Saved>storage.readers.saved
-        leave(&s.reader)
+        leave(&s.entry.reader)
         if version_of(s) == s.version:
             own_copy(s)
     return 0

@@ -12,7 +12,7 @@ from .devices cimport (
     CPU_NUMBER, FROM_TABLE, META_NUMBER, TO_HOST, behind, devices, elsewhere, end_call, here, swap_place,
 )
 from .kernel_args cimport AlongArgs, RowArgs
-from .planners cimport build, known, new_owner, of_family, of_number
+from .planners cimport WRITE_RANGE, build, hosted, known, new_owner, of_family, of_number
 from .dims cimport merge_dims
 from .memory cimport release_scratch, take_scratch
 from .pool cimport PIECE_BYTES as PIECE, UNHEARD, Watch, heed, kernel_t, launch as run_kernel, launch_units, watch
@@ -337,14 +337,6 @@ cdef struct Ranges:      # the indexed side's kernel and units, and the first by
     int64_t kernel, units, low, nbytes
 
 
-cdef void write_range(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """The rows of the indexed side that are in ranges [begin, end), by the whole index."""
-    cdef const Ranges* given = <const Ranges*>arg
-    cdef RowArgs own = given.rows
-    own.low, own.high = given.low + begin * given.nbytes, given.low + end * given.nbytes
-    (<kernel_t>given.kernel)(ptr, <int64_t*>&own, 0, given.units)
-
-
 cdef int launch_ordered(kernel_t fn, char** ptr, RowArgs* arg, int64_t p, int64_t units, int64_t work, int64_t low,
                         int64_t extent, bint shared) except -1:
     """Keep writes to one place in the order of the index: a thread does the whole index, for its outer positions or for
@@ -381,7 +373,7 @@ cdef int launch_ordered(kernel_t fn, char** ptr, RowArgs* arg, int64_t p, int64_
     else:
         ranges.rows, ranges.kernel, ranges.units = arg[0], <int64_t>fn, p * units
         ranges.low, ranges.nbytes = low, (extent + parts - 1) // parts
-        run_kernel(write_range, ptr, 4, <int64_t*>&ranges, sizeof(ranges) // 8, parts, 1, False)
+        run_kernel(hosted(WRITE_RANGE), ptr, 4, <int64_t*>&ranges, sizeof(ranges) // 8, parts, 1, False)
     return 0
 
 
@@ -724,7 +716,3 @@ def mask_set(Tensor target, Tensor mask, Tensor source):
     if t is not target:
         copy_into(target, t)
     return True
-
-
-#: Functions of this module that launches run, by address: `kernels/hosted.py` has each as a kernel.
-HOSTED = {"write_range": <size_t><void*>write_range}

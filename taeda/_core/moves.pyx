@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 from .joined cimport defer_joined
 from .memory cimport unsettled
 from .kernel_args cimport TransposeArgs
-from .planners cimport build, known, new_owner, of_number
+from .planners cimport TRANSPOSE_PIECE, build, hosted, known, new_owner, of_number
 from .dims cimport merge_dims, plus, times
 from .formats cimport empty_last, is_last
 from .pool cimport PIECE_BYTES, kernel_t, launch, launch_units, units_in
@@ -57,24 +57,6 @@ cdef struct Transposed:    # the kernel, its units for each position of the dime
     TransposeArgs args
     int64_t kernel, units, ndims
     OuterDim dims[MAXDIM]
-
-
-cdef void transpose_piece(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """Units [begin, end) of the kernel, for each position of the dimensions outside it."""
-    cdef const Transposed* t = <const Transposed*>arg
-    cdef char* p[2]
-    cdef int64_t index, first, stop, units = t.units, d
-    while begin < end:
-        index = begin // units
-        first = begin - index * units
-        stop = min(units, first + end - begin)
-        begin += stop - first
-        p[0], p[1] = ptr[0], ptr[1]
-        for d in range(t.ndims - 1, -1, -1):
-            p[0] += index % t.dims[d].size * t.dims[d].target
-            p[1] += index % t.dims[d].size * t.dims[d].source
-            index //= t.dims[d].size
-        (<kernel_t>t.kernel)(p, arg, first, stop)
 
 
 cdef int pair_with(int n, int few, int along, const int64_t* sizes, const int64_t* strides) noexcept:
@@ -160,7 +142,7 @@ def copy_transposed(Tensor target, Tensor source):
         total *= (arg.rows + STRIP[d] - 1) // STRIP[d]
         rest = units_in(PIECE_BYTES, min(STRIP[d], arg.rows) * arg.columns * item)
     t.units, t.ndims = total, n
-    launch(transpose_piece, ptr, 2, <int64_t*>&t, <int>(sizeof(t) - (MAXDIM - n) * sizeof(OuterDim)) // 8,
+    launch(hosted(TRANSPOSE_PIECE), ptr, 2, <int64_t*>&t, <int>(sizeof(t) - (MAXDIM - n) * sizeof(OuterDim)) // 8,
            outer * total, rest, target.count * item < PARALLEL_BYTES)
     return True
 
@@ -753,6 +735,5 @@ def repeat_each(Tensor input, int64_t repeats, dim):
 
 #: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
 HOSTED = {
-    "transpose_piece": <size_t><void*>transpose_piece,
     "copy_rows": <size_t><void*>copy_rows,
 }

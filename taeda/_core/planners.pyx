@@ -15,7 +15,7 @@ from functools import partial
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from .devices cimport MOST_DEVICES, build_there, elsewhere, kernel_place
+from .devices cimport CPU_NUMBER, MOST_DEVICES, build_there, elsewhere, kernel_place, swap_place
 from .callbacks import callbacks
 from .devices import DEVICES, cpu_kernel
 
@@ -79,6 +79,27 @@ cdef kernel_t build(uint64_t owner, uint64_t key, tuple args) except NULL:
     cdef size_t address = make(OWNERS[owner >> 8], args)
     keep(owner, key, <kernel_t>address)
     return <kernel_t>address
+
+
+HOSTED = ("run_piece", "transpose_piece", "write_range", "in_slot", "transpose_groups")
+cdef kernel_t[MOST_HOSTED] kept_hosted
+cdef kernel_t* hosted_kernels = &kept_hosted[0]
+
+
+cdef kernel_t build_hosted(int which) except NULL:
+    cdef int before = swap_place(CPU_NUMBER)
+    cdef size_t address
+    try:
+        address = cpu_kernel("hosted.address", (HOSTED[which],))
+    finally:
+        swap_place(before)
+    hosted_kernels[which] = <kernel_t>address
+    return <kernel_t>address
+
+
+def hosted_kernel(str name):
+    """The address of a kernel of `kernels/hosted.py` for `launch`, in any place."""
+    return <size_t>hosted(HOSTED.index(name))
 
 
 cdef kernel_t build_for_dtype(uint64_t owner, int code) except NULL:

@@ -51,38 +51,6 @@ cdef enum:
     MOST_NUMBERS = HEAD + (1 + MOST_FUSED) * MAXDIM + 2 + 2 * MOST_FUSED + 2 * MAXARGS
 
 
-cdef void run_piece(char** ptr, const int64_t* given, int64_t begin, int64_t end) noexcept nogil:
-    """Elements [begin, end) of what :func:`run_elements` describes, in row-major order of its dimensions."""
-    cdef int64_t local[2 + 2 * MOST_FUSED + 2 * MAXARGS]
-    cdef char* p[MOST_FUSED]
-    cdef int64_t index[MAXDIM]
-    cdef int64_t at = begin, rest, n0, rows, col, nmem = given[1], nd = given[2], d, k
-    cdef const int64_t* sizes = given + HEAD
-    cdef const int64_t* strides = sizes + nd
-    memcpy(local, strides + nmem * nd, given[3] * sizeof(int64_t))
-    while at < end:
-        rest = at
-        for d in range(nd - 1, -1, -1):
-            index[d] = rest % sizes[d]
-            rest = rest // sizes[d]
-        for k in range(nmem):
-            p[k] = ptr[k]
-            for d in range(nd):
-                p[k] += index[d] * strides[k * nd + d]
-        n0 = sizes[nd - 1]
-        col = index[nd - 1]
-        if col or end - at < n0:
-            local[0] = min(n0 - col, end - at)
-            rows = 1
-        else:
-            local[0] = n0
-            rows = (end - at) // n0
-            rows = min(rows, sizes[nd - 2] - index[nd - 2]) if nd > 1 else 1
-        local[1] = rows
-        (<kernel_t>given[0])(p, local, 0, rows)
-        at += local[0] * rows
-
-
 cdef int run_slabs(Launch* L, int64_t count) except -1:
     """A launch for each index of all but the last two dimensions: for a device, which runs kernels alone."""
     cdef char* p[MOST_FUSED]
@@ -119,7 +87,8 @@ cdef int run_elements(Launch* L, int64_t count, int64_t grain) except -1:
         memcpy(to, L.strides[k], L.nd * sizeof(int64_t))
     to += L.nd
     memcpy(to, L.arg, L.narg * sizeof(int64_t))
-    return run_kernel(run_piece, L.ptr, L.nmem, arg, <int>(to - arg) + L.narg, count, grain, count < PARALLEL_ELEMENTS)
+    return run_kernel(hosted(RUN_PIECE), L.ptr, L.nmem, arg, <int>(to - arg) + L.narg, count, grain,
+                      count < PARALLEL_ELEMENTS)
 
 
 cdef double largest(int code) noexcept:
@@ -242,9 +211,13 @@ cdef int number_slots(object x, int compute, int64_t* slots) except -1:
     refused.
     """
     cdef double real, imag
+    cdef int64_t whole = 0
+    cdef int overflow = 0
     slots[1] = 0
-    if PyLong_Check(x) and not -2**63 <= x < 2**64:
-        raise_overflow(x, compute)
+    if PyLong_Check(x):
+        whole = PyLong_AsLongLongAndOverflow(x, &overflow)
+        if overflow and not 0 <= x < 2**64:
+            raise_overflow(x, compute)
     if compute == BOOL:
         slots[0] = 1 if x else 0
         return 0
@@ -254,7 +227,7 @@ cdef int number_slots(object x, int compute, int64_t* slots) except -1:
             raise_overflow(x, compute)
         memcpy(&slots[1], &imag, 8)
     elif PyLong_Check(x) and KIND[compute] < 2:
-        slots[0] = x if x < 2**63 else <int64_t><uint64_t>x
+        slots[0] = <int64_t><uint64_t>x if overflow else whole
         return 0
     else:
         real = x

@@ -15,9 +15,7 @@ cdef struct Slots:
 # Memory of so many bytes for the time of an op.
 cdef Tensor working(int64_t size)
 cdef Tensor working_on_host(int64_t size)
-cdef void zero_lines(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
 cdef Tensor make_slots(Slots* s, int64_t size, int64_t tasks)
-cdef void in_slot(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil
 # Run a kernel over its tasks, each piece with a slot as the last pointer.
 cdef int run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, const int64_t* arg, int64_t args,
                       int64_t tasks, double work) except -1

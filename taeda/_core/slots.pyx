@@ -1,12 +1,12 @@
 """Slots: memory that a thread has for the time of a piece, for kernels that lay out much."""
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
-from . cimport atomics
 from .dims cimport ceil_div
-from .pool cimport grain_of, kernel_t, launch, launch_work
-from .tensor cimport U8, Tensor, address_of, empty_tensor, host_tensor
+from .planners cimport IN_SLOT, hosted
+from .pool cimport grain_of, kernel_t, launch_work
+from .tensor cimport U8, Tensor, address_of, empty_tensor, host_tensor, zero_bytes
 
 from .pool import get_num_threads
 
@@ -25,32 +25,13 @@ cdef Tensor working_on_host(int64_t size):
     return host_tensor(U8, 1, &size)
 
 
-cdef void zero_lines(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    memset(ptr[0] + begin, 0, end - begin)
-
-
 cdef Tensor make_slots(Slots* s, int64_t size, int64_t tasks):
     """Slots of ``size`` bytes for at most ``tasks`` tasks; they live as long as the result."""
     s.count, s.size = min(<int64_t>get_num_threads(), tasks), ceil_div(size, 4096) * 4096
     cdef Tensor memory = working(s.count * (s.size + 64))
     s.data = address_of(memory)
-    launch(zero_lines, &s.data, 1, NULL, 0, s.count * 64, s.count * 64, True)
+    zero_bytes(s.data, s.count * 64)
     return memory
-
-
-cdef void in_slot(char** ptr, const int64_t* arg, int64_t begin, int64_t end) noexcept nogil:
-    """Run the kernel ``ptr[0]`` with a free slot of ``ptr[1]`` as its last pointer. Its other arguments follow in
-    ``ptr``.
-    """
-    cdef char* own[MOST_SLOT_POINTERS]
-    cdef int64_t slot = 0, i
-    for i in range(arg[2]):
-        own[i] = ptr[2 + i]
-    while not atomics.swap_if(<int64_t*>(ptr[1] + 64 * slot), 0, 1):
-        slot = (slot + 1) % arg[0]
-    own[arg[2]] = ptr[1] + 64 * arg[0] + slot * arg[1]
-    (<kernel_t>ptr[0])(own, arg + 3, begin, end)
-    atomics.store(<int64_t*>(ptr[1] + 64 * slot), 0)
 
 
 cdef int run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, const int64_t* arg, int64_t args,
@@ -61,4 +42,4 @@ cdef int run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, con
     memcpy(more + 3, arg, args * 8)
     ptr[0], ptr[1] = <char*>fn, s.data
     more[0], more[1], more[2] = s.count, s.size, pointers
-    return launch_work(in_slot, ptr, <int>pointers + 2, more, <int>args + 3, tasks, grain_of(work, tasks), work)
+    return launch_work(hosted(IN_SLOT), ptr, <int>pointers + 2, more, <int>args + 3, tasks, grain_of(work, tasks), work)

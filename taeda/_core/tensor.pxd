@@ -128,6 +128,12 @@ cdef class Node:
     cdef int8_t tangents         # reverse passes do not enter it; 2: it has overwritten a tensor that they lead to
     cdef int32_t stream          # the device's stream on which the op ran; 0: the default one
 
+@cython.no_gc_clear   # it leaves the storage's list while the storage is there
+@cython.final
+cdef class ReaderEntry:
+    cdef Reader reader
+    cdef Storage storage
+
 @cython.freelist(256)
 @cython.trashcan(True)
 @cython.final
@@ -145,7 +151,7 @@ cdef class Saved:
     # of an output that was written in place through a view: a weak reference to its CopySlices
     cdef object written
     cdef Heir heir               # the storage of the twin that is kept in the tensor's place; else None
-    cdef Reader reader           # its entry among the storage's readers
+    cdef ReaderEntry entry       # its entry among the storage's readers; None if it has none
 
 cdef class CopySlices:
     cdef object base
@@ -315,6 +321,7 @@ cdef Tensor to_host(Tensor t)
 cdef Tensor host_tensor(int dtype, int ndim, const int64_t* sizes)
 cdef Tensor uploaded(Tensor t)
 cdef int zero_tensor(Tensor t) except -1
+cdef int zero_bytes(char* to, int64_t nbytes) except -1
 cdef int copy_into(Tensor target, Tensor source) except -1
 cdef object make_size(int ndim, const int64_t* sizes)
 cdef int refresh(Tensor t) except -1

@@ -44,7 +44,7 @@ from .callbacks import callbacks
 from .devices import ABSENT, DEVICES, DEVICE_TYPES, accelerator, device_count, is_registered
 from .machine import stream_bytes
 from .memory import on_move
-from .planners cimport keep, known, new_owner, of_family, planner_of
+from .planners cimport RUN_PIECE, hosted, keep, known, new_owner, of_family, planner_of
 from .planners import add_planner
 from .pool cimport Watch, heed, kernel_t, launch as run_kernel, watch
 from .recorder cimport is_observing, note_held, refuse_recording
@@ -95,6 +95,9 @@ cdef extern from *:
     """
     #if defined(_MSC_VER)
     #define TAEDA_THREAD_LOCAL __declspec(thread)
+    #elif defined(__GLIBC__)
+    /* one instruction, where other models call a function */
+    #define TAEDA_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
     #else
     #define TAEDA_THREAD_LOCAL __thread
     #endif
@@ -173,7 +176,6 @@ on_move(follow_storage)
 
 #: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
 HOSTED = {
-    "run_piece": <size_t><void*>run_piece,
     "copy_piece": <size_t><void*>copy_piece,
     "zero_piece": <size_t><void*>zero_piece,
 }

@@ -6,6 +6,7 @@ import math
 import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from .. import _core
@@ -52,7 +53,7 @@ def _wants_grad(x: Any) -> bool:
 def _initial_gradients(outputs: tuple, grads: Any, name: str) -> list:
     """One gradient per output, checked against it; ones for scalars where none is given."""
     if grads is None:
-        return [_implicit_gradient(out, name) for out in outputs]
+        return list(map(_implicit_gradient, outputs, repeat(name)))
     grads = _as_tuple(grads)
     if len(grads) != len(outputs):
         raise RuntimeError(f"{name}: got {len(outputs)} tensors and {len(grads)} gradients")
@@ -182,7 +183,7 @@ def _cut(out: Tensor) -> str:
 
 def _check_outputs(outputs: tuple) -> None:
     for i, out in enumerate(outputs):
-        if not _wants_grad(out):
+        if not (out.requires_grad if isinstance(out, Tensor) else _wants_grad(out)):
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn: {_cut(out)}")
 
 
@@ -243,7 +244,11 @@ def backward(
             stacklevel=3,
         )
     keep = create_graph if retain_graph is None else retain_graph
-    outputs, grads = _by_parts(tensors, grads)
+    outputs = list(tensors)
+    for out in tensors:
+        if isinstance(out, OfParts):
+            outputs, grads = _by_parts(tensors, grads)
+            break
     _core.run_backward(outputs, grads, keep, create_graph, inputs and _parts_of(inputs), True)
 
 

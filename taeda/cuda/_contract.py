@@ -16,7 +16,7 @@ from .._core.devices import Contract, device_count, register_device, set_acceler
 from .._core.fusion import compute_on
 from .._core.random import draw_there
 from ..kernels.copy import copy_item
-from ..kernels.hosted import hosted
+from ..kernels.hosted import NAMES, hosted
 from ..kernels.ir import Function
 from ..kernels.target import Target
 from . import _compile, _driver, _native, _products
@@ -28,7 +28,7 @@ _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 #: The names of the functions of the core that launches run, by address.
 _HOSTED = {
     address: name
-    for module in ("tensor", "moves", "indexing", "conv", "attention")
+    for module in ("tensor", "moves")
     for name, address in importlib.import_module(f"taeda._core.{module}").HOSTED.items()
 }
 
@@ -106,19 +106,19 @@ def item_kernel(item: int) -> int:
     return add_kernel(f)
 
 
-#: Functions of the core that no kernel runs.
+#: What the core launches and no kernel of its own runs.
 _WAYS = {
+    "run_piece": _native.PIECES,
     "transpose_piece": _native.TRANSPOSES,
     "in_slot": _native.SLOTS,
     "copy_piece": _native.COPIES,
     "zero_piece": _native.CLEARS,
-    "zero_lines": _native.CLEARS,
 }
 
 
 def hosted_launch(number: int, address: int) -> int:
     """The number of the kernel, or of one of :data:`_WAYS`, that runs a function of the core on a device."""
-    name = _HOSTED.get(address)
+    name = _HOSTED.get(address) or NAMES.get(address)
     if name is None:
         raise NotImplementedError(
             f"device cuda:{number - _native.first_number()} was given a function of the processor at {address:#x}, for "
@@ -285,8 +285,7 @@ def find() -> str | None:
     except (_driver.MissingError, _driver.CudaError) as error:
         _why = str(error)
         return _why
-    elements = next(address for address, name in _HOSTED.items() if name == "run_piece")
-    _native.set_hooks(_driver.error_of, entry, hosted_launch, item_kernel, HOOKS["explain"], _join, elements)
+    _native.set_hooks(_driver.error_of, entry, hosted_launch, item_kernel, HOOKS["explain"], _join)
     contexts = [get(POINTER, "cuDevicePrimaryCtxRetain", device.handle) for device in made]
     number = register_device("cuda", made.__getitem__, len(made))
     _native.take_devices(number, contexts, os.environ.get("TAEDA_CUDA_BLOCKING") == "1")

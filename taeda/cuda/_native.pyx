@@ -116,18 +116,17 @@ cdef object BUILD = None      # build(kernel, pointers, words, inner, form): the
 cdef object HOSTED = None     # hosted(number, address): the kernel of a function of the core, or a Way of launching
 cdef object ITEM = None       # item(nbytes): the kernel that copies one item, an address
 cdef object EXPLAIN = None    # explain(memory, bytes): the message where there is no more
-cdef kernel_t ELEMENTS = NULL  # `run_piece` of the core
+cdef kernel_t ELEMENTS = NULL  # `run_piece`, once it was launched
 cdef int FIRST = 0            # the number of device 0
 cdef void* contexts[MOST_DEVICES]   # by index
 cdef bint forked = False      # this process was forked from one that used a device
 
 
-def set_hooks(error, build, hosted, item, explain, join, uintptr_t elements):
-    """Set what this module calls for what is rare: errors, a kernel's first launch, launches of the core's functions, a
-    lack of memory. ``elements`` is the address of the core's function that runs pointwise kernels."""
-    global ERROR, BUILD, HOSTED, ITEM, EXPLAIN, JOIN, ELEMENTS
+def set_hooks(error, build, hosted, item, explain, join):
+    """Set what this module calls for what is rare: errors, a kernel's first launch, launches of kernels of `hosted.py`,
+    a lack of memory."""
+    global ERROR, BUILD, HOSTED, ITEM, EXPLAIN, JOIN
     ERROR, BUILD, HOSTED, ITEM, EXPLAIN, JOIN = error, build, hosted, item, explain, join
-    ELEMENTS = <kernel_t><void*>elements
 
 
 def after_fork():
@@ -1255,14 +1254,15 @@ cdef int launch_in_slots(int index, char** ptr, const int64_t* arg, int narg, in
 
 
 cdef enum:                     # what a function of the core does that has no kernel
-    _TRANSPOSES = 1, _SLOTS, _COPIES, _CLEARS
+    _TRANSPOSES = 1, _SLOTS, _COPIES, _CLEARS, _PIECES
 
-TRANSPOSES, SLOTS, COPIES, CLEARS = _TRANSPOSES, _SLOTS, _COPIES, _CLEARS
+TRANSPOSES, SLOTS, COPIES, CLEARS, PIECES = _TRANSPOSES, _SLOTS, _COPIES, _CLEARS, _PIECES
 
 
 cdef int launch_hosted(int number, kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg,
                        int64_t total) except -1:
     """A launch of a function of the core: of its kernel, or what else does the same."""
+    global ELEMENTS
     cdef uintptr_t way
     cdef int index = number - FIRST
     cdef object made = hosted_kernels.get((number, <uintptr_t>fn))
@@ -1277,6 +1277,9 @@ cdef int launch_hosted(int number, kernel_t fn, char** ptr, int nptr, const int6
         copy_row(number, ptr[0], ptr[1], total, WITHIN)
     elif way == _CLEARS:
         fill_row(number, ptr[0], 0, total)
+    elif way == _PIECES:
+        ELEMENTS = fn
+        launch_elements(index, ptr, nptr, arg, narg)
     else:
         enqueue(index, <Kernel*>way, ptr, nptr, arg, narg, total)
     return 0

@@ -296,7 +296,8 @@ def where(condition, input=None, other=None, *, out=None):
     """
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
-    expect_tensors("where", condition=condition)
+    if not isinstance(condition, Tensor):
+        expect_tensors("where", condition=condition)
     if condition.dtype is _core.uint8:
         warn_once(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "

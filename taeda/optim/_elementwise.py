@@ -164,7 +164,7 @@ class ElementwiseOptimizer(Optimizer):
         Returns:
             The loss, if there is a closure.
         """
-        loss = self._loss(closure)
+        loss = None if closure is None else self._loss(closure)
         plans = self.__dict__.setdefault("_plans", {})
         for group in self.param_groups:
             flags = self._flags(group)

@@ -17,6 +17,7 @@ from typing import Any
 
 from .._core.devices import DEVICE_TYPES, Contract, register_device
 from ..kernels.build import is_kernel, source
+from ..kernels.hosted import NAMES
 
 __all__ = ["Far", "count_launches"]
 
@@ -91,7 +92,7 @@ class Far(Contract):
         return kernel
 
     def launch(self, kernel: int, pointers: tuple, numbers: tuple, total: int, grain: int) -> None:
-        if kernel not in self._built and is_kernel(kernel):
+        if kernel not in self._built and is_kernel(kernel) and kernel not in NAMES:
             raise RuntimeError(f"device far was given a kernel of another device: {source(kernel).label}")
         self.launches += 1
         where = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)

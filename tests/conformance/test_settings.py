@@ -197,6 +197,17 @@ def test_pairs_of_dtypes(first):
         assert _ask(taeda.result_type, taeda.ones(2, dtype=a), number) == want, (first, number)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cpu:0", None, "meta", "nowhere", 3])
+def test_modules_of_devices(device):
+    try:
+        want = torch.get_device_module(device)
+    except RuntimeError:
+        with pytest.raises(RuntimeError):
+            taeda.get_device_module(device)
+    else:
+        assert taeda.get_device_module(device) is getattr(taeda, want.__name__.removeprefix("torch."))
+
+
 def test_default_device_is_each_threads_own():
     with taeda.device("cpu:0") as inside:
         assert taeda.get_default_device() == inside

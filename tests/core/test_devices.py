@@ -15,7 +15,7 @@ import pytest
 import taeda
 from taeda import nn
 from taeda._core import memory
-from taeda._core.devices import register_device
+from taeda._core.devices import DEVICES, REGISTERED, register_device
 from taeda.ops.table import OPS
 
 far = pytest.importorskip("taeda.testing.far", reason="the system has no mprotect", exc_type=OSError)
@@ -246,6 +246,17 @@ def test_gradients_are_on_the_device_of_their_leaf():
         w.grad = taeda.zeros(4)
     (again,) = taeda.autograd.grad((w**3).sum(), w, create_graph=True)
     assert taeda.autograd.grad(again.sum(), w)[0].tolist() == [6] * 4
+
+
+def test_a_leaf_takes_its_first_gradient_over(monkeypatch):
+    device = REGISTERED[DEVICES.index("far:0")]
+    ways, copied = [], device.copy
+    a, b = (taeda.ones(3, device="far", requires_grad=True) for _ in range(2))
+    loss = (a * b).sum()
+    monkeypatch.setattr(device, "copy", lambda to, at, nbytes, way: ways.append(way) or copied(to, at, nbytes, way))
+    loss.backward()
+    assert 0 not in ways  # 0: within the device
+    assert a.grad.device == a.device and a.grad.tolist() == [1, 1, 1]
 
 
 def test_transforms_of_functions():

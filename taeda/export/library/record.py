@@ -7,19 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from taeda._core import Tensor, attention, contiguous_format, conv, indexing, moves, replay, tensor
+from taeda._core import Tensor, contiguous_format, moves, replay, tensor
 from taeda._core.fusion import call
 from taeda._core.observing import observe
 from taeda.autograd.modes import no_grad
 from taeda.kernels.build import is_kernel
-from taeda.kernels.hosted import HOSTED, KERNEL_AT
+from taeda.kernels.hosted import HOSTED, KERNEL_AT, NAMES
 from taeda.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from .refusals import op_of_launch, op_of_refusal
 
-_MODULES = (tensor, conv, attention, moves, indexing)
 #: By address: functions of the core that launches run, by name.
-_NAMES = {address: name for module in _MODULES for name, address in module.HOSTED.items()}
+_NAMES = {address: name for module in (tensor, moves) for name, address in module.HOSTED.items()}
 
 Kernel = str | int  # the name of a function of the core, or the address of a kernel
 
@@ -237,9 +236,9 @@ class _Reader:
         found.slots = [classify(k, value) for k, value in enumerate(words)]
 
     def _kernel(self, address: int, launch: int = -1) -> Kernel:
-        if is_kernel(address):
+        name = _NAMES.get(address) or NAMES.get(address)
+        if name is None and is_kernel(address):
             return address
-        name = _NAMES.get(address)
         if name not in HOSTED:
             op = self.name_op(launch) if launch >= 0 else ""
             raise NotImplementedError(

@@ -21,7 +21,7 @@ NAMES: dict[str, dict[str, str]] = {
     "": {
         ".root": (
             "Tag _amp_update_scale_ _check_tensor_all _check_tensor_all_with _check_with "
-            "_has_compatible_shallow_copy_type classproperty get_device_module get_file_path legacy_contiguous_format "
+            "_has_compatible_shallow_copy_type classproperty get_file_path legacy_contiguous_format "
             "sym_fresh_size"
         ),
         ".dtypes": (
@@ -144,7 +144,7 @@ NAMES: dict[str, dict[str, str]] = {
     "optim.lbfgs": {".optim": "_cubic_interpolate _strong_wolfe"},
     "optim.lr_scheduler": {"optim.schedule": "EPOCH_DEPRECATION_WARNING=_EPOCH"},
     "func.vmap": {"utils._pytree": "_broadcast_to_and_flatten"},
-    "_utils": {".root": "_get_device_module=get_device_module"},
+    "_utils": {"_settings": "_get_device_module=get_device_module"},
     "utils.data._utils.worker": {"utils.data._utils.worker": "_generate_state=numpy_seed"},
     "utils._foreach_utils": {
         ".optim": ("_device_has_foreach_support _group_tensors_by_device_and_dtype _has_foreach_support")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import importlib
 import os
 from typing import Any
 
@@ -54,19 +53,6 @@ def _check_tensor_all_with(error_type: type[Exception], cond: Any, message: Any 
 def _check_tensor_all(cond: Any, message: Any = None) -> None:
     """Raise a RuntimeError where an element of ``cond``, of bools, is False."""
     _check_tensor_all_with(RuntimeError, cond, message)
-
-
-def get_device_module(device: Any = None) -> Any:
-    """The module of a kind of device, ``torch.cpu`` by default."""
-    if device is not None and not isinstance(device, (str, taeda.device)):
-        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
-    name = "cpu" if device is None else taeda.device(device).type
-    try:
-        return importlib.import_module(f"torch.{name}")
-    except ModuleNotFoundError:
-        raise RuntimeError(
-            f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'."
-        ) from None
 
 
 def get_file_path(*path_components: str) -> str:
