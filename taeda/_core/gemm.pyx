@@ -16,7 +16,7 @@ from .planners cimport build, known, new_owner, of_dtype, of_number
 from .pool cimport TASK, grain_of, kernel_t, launch, launch_work, thread_count
 from .short_gemm cimport is_short, short_product
 from .tensor cimport (
-    BF16, BOOL, C32, C64, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
+    BF16, BOOL, C32, C64, F16, F32, F64, I8, I16, I32, I64, ITEMSIZE, KIND, MAXDIM, NDTYPES,
     REAL_OF, U8, U16, U32, U64, WORK, Tensor, address_of, address_to_read, alias_tensor, contiguous_tensor, copy_into,
     empty_tensor, make_size,
 )
@@ -44,6 +44,8 @@ cdef enum:
     NEAR = 3328           # row stride in bytes up to which caches hold blocks in place
     NEAR_BYTES = 1 << 20  # size of B up to which more rows than that use it in place
     AHEAD = 1 << 23       # most bytes of B that are packed before they are multiplied
+    DEEP = 32             # of a tile of such a product
+    HALVES = 16           # rows, columns and steps from which numbers of 16 bits are taken as they are
     WIDENED = 1 << 13     # complex numbers that are worth a task of their own to widen
     AHEAD_PANELS = 8      # panels from which a task should pack its rows of A
     MANY_COLUMNS = 384    # columns from which it should pack row-major ones, with panels of one cache line
@@ -140,6 +142,8 @@ cdef int multiply(Product* p) except -1:
     if p.k == 0 or p.m == 0 or p.n == 0 or p.n0 * p.n1 == 0:
         return empty_product(p)
     need_blocks(p.code)
+    if is_half(p.code) and on_elements():
+        return by_elements(p, ceil_div(even_blocks(p.k, cuts().k_block), DEEP) * DEEP, True)
     if p.code == BF16 and along_a and along_b and (p.m <= FEW_SHORT_ROWS or p.n <= FEW_SHORT_ROWS):
         return along_memory(p, p.n < p.m)
     if reads_rows(p):
@@ -338,6 +342,18 @@ cdef inline bint on_elements() noexcept:
     return elsewhere and here() > META_NUMBER and devices[here()].elements
 
 
+cdef bint[MOST_DEVICES] takes_halves   # by number of the device
+
+
+def take_halves(int number):
+    """Products of a device whose kernels take float16 and bfloat16 as they are, not as copies in float32."""
+    takes_halves[number] = True
+
+
+cdef inline bint is_half(int code) noexcept:
+    return code == F16 or code == BF16
+
+
 cdef int by_elements(Product* p, int64_t depth, bint adds_zero) except -1:
     """A task for each element of C, for a device with more threads than registers for tiles. The sum over k has the
     order of the tiles; with ``adds_zero`` their first block is added to zero.
@@ -513,7 +529,10 @@ cdef Tensor product(Tensor a, Tensor b, Tensor d, bint transposed, int out=-1):
     x = a.sizes[na - 2] if na > 1 else 1
     y = 1 if nbd == 1 else b.sizes[nbd - 2] if transposed else b.sizes[nbd - 1]
     kept = inner
-    if is_short(a.code, x if nbd > 2 else a.count // p.k if p.k else 0, y, p.k):
+    if is_half(a.code) and on_elements() and takes_halves[here()] and min(x if nbd > 2 else a.count // max(p.k, 1), y,
+                                                                          p.k) >= HALVES:
+        inner, kept = a.code, code
+    elif is_short(a.code, x if nbd > 2 else a.count // p.k if p.k else 0, y, p.k):
         inner, kept = a.code, code
     a, b = matrix_strides(cast(a, inner)), matrix_strides(cast(b, inner))
     cdef int64_t item = ITEMSIZE[inner], size = ITEMSIZE[kept]

@@ -354,6 +354,7 @@ def ptx(label: str, text: str, inner: str, pointers: int, words: int, schedule: 
         schedule: what a thread does, a name and its numbers: ``("slots",)``, with memory of its own as its last
             pointer; ``("elements", dimensions, numbers, together, narrow, operands, outs)``, elements of a pointwise
             kernel; ``("transpose", bytes of an item, dimensions)``, a tile for each block, without a kernel;
+            ``("product", *Product)``, likewise (``_products.py``);
             ``("rows",)``, a warp has a unit of the range, and each thread a lane of its vectors. None: a thread has a
             unit.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from .._core.devices import Contract, device_count, register_device, set_accelerator
 from .._core.fusion import compute_on
+from .._core.gemm import take_halves
 from .._core.random import draw_there
 from ..kernels.copy import copy_item
 from ..kernels.hosted import NAMES, hosted
@@ -294,6 +295,9 @@ def find() -> str | None:
         memory.plain = os.environ.get("TAEDA_CUDA_NO_CACHE") == "1"
     set_accelerator("cuda")
     draw_there(range(number, number + len(made)))
+    if os.environ.get("TAEDA_CUDA_EXACT") != "1":
+        for k in range(len(made)):
+            take_halves(number + k)
     devices.extend(made)
     os.register_at_fork(after_in_child=_native.after_fork)
     atexit.register(_native.close)

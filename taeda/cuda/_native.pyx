@@ -1216,10 +1216,13 @@ cdef int launch_product(int index, Kernel* k, char** ptr, int nptr, const int64_
     if p.init == 1 and is_wide(at[3], p.n, p.d_n, p.d_m, p.d_b0, p.d_b1, item):
         addend = 3
     # Tiles: 16 by 32 times as many numbers as have 16 bytes, or half as many of each where there is less to do.
-    if item == 4:
-        down, across = (p.m + 63) // 64, (p.n + 127) // 128
+    height = 16 * per if item > 2 else 64
+    width = 2 * height
+    if item < 8:
+        down, across = (p.m + height - 1) // height, (p.n + width - 1) // width
         large = down * across * batch >= MANY_TILES and (not several or a_wide and b_wide)
-    height, width = (16 * per, 32 * per) if large else (8 * per, 16 * per)
+    if not large:
+        height, width = height // 2, width // 2
     down, across = (p.m + height - 1) // height, (p.n + width - 1) // width
     assert sizeof(p) // 8 + 2 <= 2 * ROUND_WORDS
     memcpy(numbers, &p, sizeof(p))

@@ -20,7 +20,10 @@ THREADS = 128  # of a block: four warps, two by two; _compile.py
 GROUP = 8  # tiles of a column that blocks do one after the other, so that they find the other operand in the caches
 
 #: LLVM's types of numbers, and their bytes.
-TYPES = {"float32": ("float", 4), "float64": ("double", 8), "int32": ("i32", 4), "int64": ("i64", 8)}
+TYPES = {
+    "float32": ("float", 4), "float64": ("double", 8), "int32": ("i32", 4), "int64": ("i64", 8), "float16": ("half", 2),
+    "bfloat16": ("bfloat", 2),
+}  # fmt: skip
 
 
 #: The numbers of a launch; tiles along m and along n.
@@ -55,7 +58,7 @@ def form_of(dtype: str, bits: int) -> Product:
 def tile_of(item: int, pieces: int) -> tuple[int, int, int]:
     """Rows, columns and depth of a tile, for numbers of so many bytes."""
     v = 16 // item
-    return 8 * v * pieces, 16 * v * pieces, 4 * v
+    return (8 * v * pieces, 16 * v * pieces, 4 * v) if item > 2 else (32 * pieces, 64 * pieces, 32)
 
 
 class _Side:
@@ -85,10 +88,11 @@ class _Tile:
     def __init__(self, x: Any, pointers: int, p: Product) -> None:
         self.x, self.pointers, self.p = x, pointers, p
         self.t, self.item = TYPES[p.dtype]
-        self.float = p.dtype.startswith("float")
+        self.float = "float" in p.dtype
         self.v = 16 // self.item
         self.rows, self.columns, self.depth = tile_of(self.item, p.pieces)
         self.vector = f"<{self.v} x {self.t}>"
+        self.count = (self.v * p.pieces) ** 2  # numbers of the result that a thread has
         self.zero, self.nothing = ("0.0", "-0.0") if self.float else ("0", "0")
         self.stage = (self.rows + self.columns) * self.depth  # numbers
         self.labels = 0
@@ -96,7 +100,7 @@ class _Tile:
             f"@tiles = internal addrspace(3) global [{2 * self.stage * self.item} x i8] undef, align 16",
             "declare void @llvm.nvvm.barrier0()",
         ]
-        if self.float:
+        if self.float and self.item > 2:
             x.outside.append(f"declare {self.t} @llvm.fma.f{8 * self.item}({self.t}, {self.t}, {self.t})")
         self.a = _Side("a", self.rows, 0, p.a_along_k, p.a_wide, self.zero)
         self.b = _Side("b", self.columns, self.rows * self.depth, p.b_along_k, p.b_wide, self.nothing)
@@ -403,7 +407,7 @@ class _Tile:
         self.place()
         sides = self.a, self.b
         counts = [len(s.pointers) for s in sides]
-        count = (self.v * p.pieces) ** 2
+        count = self.count
         tiles = self.read("first", [s.pointers for s in sides], self.k)
         for s, vectors in zip(sides, tiles, strict=True):
             self.keep(s, "0", vectors)
@@ -476,6 +480,184 @@ class _Tile:
         self.store(added)
 
 
+class _Matrices(_Tile):
+    """Products of float16 and bfloat16 by the matrix units, summed in float32.
+
+    A warp has ``16 x 8`` numbers of the result many times, by ``mma.m16n8k16``. A tile lies in shared memory as it lies
+    in memory, by lines of 4 to 16 chunks of 16 bytes, whose places are permuted by the line. ``ldmatrix`` turns it
+    where it does not lie along k. The order in which the units add is not documented: the bits may not be the CPU's.
+    """
+
+    def __init__(self, x: Any, pointers: int, p: Product) -> None:
+        super().__init__(x, pointers, p)
+        self.kept = self.t  # in memory
+        self.vector = "<8 x i16>"
+        self.a.pad, self.b.pad = "0", "-32768"  # +0 and -0
+        self.down, self.across = p.pieces, 4 * p.pieces  # matrices of a warp, along m and along n
+        self.t, self.zero, self.nothing = "float", "0.0", "-0.0"  # of sums
+        self.four = "{ float, float, float, float }"
+        self.words = "{ i32, i32, i32, i32 }"
+        part, name = ("<2 x half>", "f32.f32") if p.dtype == "float16" else ("i32", "bf16")
+        self.part, self.mma = part, f"@llvm.nvvm.mma.m16n8k16.row.col.{name}"
+        self.ld = "@llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16.p3"
+        self.count = 4 * self.down * self.across
+        x.outside += [
+            f"declare {self.four} {self.mma}({', '.join([part] * 6 + ['float'] * 4)})",
+            *(
+                f"declare {self.words} {name}(ptr addrspace(3))"
+                for name in (self.ld, self.ld.replace("b16", "trans.b16"))
+            ),
+        ]
+
+    def fetch(self, s: _Side, pointers: list[str], depth: str, whole: bool) -> list[str]:
+        sums, self.t = self.t, "i16"
+        found = super().fetch(s, pointers, depth, whole)
+        self.t = sums
+        return found
+
+    def line(self, s: _Side) -> int:
+        """Bytes of a line of a tile in shared memory."""
+        return 2 * (self.depth if s.along_k else s.size)
+
+    def turned(self, s: _Side, line: str) -> str:
+        """By what the places of the chunks of a line are permuted."""
+        if self.line(s) > 64:
+            return self.emit(f"and i32 {line}, 7")
+        return self.emit(f"and i32 {self.emit(f'lshr i32 {line}, 1')}, 3")
+
+    def keep(self, s: _Side, stage: str, vectors: list[str]) -> None:
+        for (k, row), vector in zip(s.places, vectors, strict=True):
+            line, along = (row, k) if s.along_k else (k, row)
+            chunk = self.emit(f"xor i32 {self.emit(f'lshr i32 {along}, 3')}, {self.turned(s, line)}")
+            place = self.emit(
+                f"add i32 {self.emit(f'mul i32 {line}, {self.line(s)}')}, {self.emit(f'shl i32 {chunk}, 4')}"
+            )
+            first = self.emit(f"add i32 {stage}, {s.at}")
+            place = self.emit(f"add i32 {place}, {self.emit(f'shl i32 {first}, 1')}")
+            at = self.emit(f"getelementptr i8, ptr addrspace(3) @tiles, i32 {place}")
+            self.do(f"store {self.vector} {vector}, ptr addrspace(3) {at}, align 16")
+
+    def place(self) -> None:
+        super().place()
+        lane, warp = self.emit("and i32 %thread, 31"), self.emit("lshr i32 %thread, 5")
+        self.lane = lane
+        self.warp_row = self.emit(f"mul i32 {self.emit(f'lshr i32 {warp}, 1')}, {self.rows // 2}")
+        self.warp_column = self.emit(f"mul i32 {self.emit(f'and i32 {warp}, 1')}, {self.columns // 2}")
+        near = self.emit(f"and i32 {lane}, 7")
+        bits = [self.emit(f"and i32 {self.emit(f'lshr i32 {lane}, {n}')}, 1") for n in (3, 4)]
+        # Where a lane's row of the first matrices is: bytes of lines, and the chunk.
+        self.own = []
+        for s, first, (across, deep) in ((self.a, self.warp_row, bits), (self.b, self.warp_column, bits[::-1])):
+            ahead, other = (across, deep) if s.along_k else (deep, across)
+            line = self.emit(f"add i32 {near}, {self.emit(f'shl i32 {ahead}, 3')}")
+            if s.along_k:
+                line = self.emit(f"add i32 {line}, {first}")
+            else:
+                other = self.emit(f"add i32 {other}, {self.emit(f'lshr i32 {first}, 3')}")
+            chunk = self.emit(f"xor i32 {other}, {self.turned(s, near)}")
+            self.own.append((self.emit(f"mul i32 {line}, {self.line(s)}"), self.emit(f"shl i32 {chunk}, 4")))
+
+    def matrices(self, s: _Side, stage: str, k: int, n: int) -> list[str]:
+        """Four matrices of 8 x 8, ``16 * n`` rows from the first, at ``k``."""
+        lines, chunk = self.own[0 if s is self.a else 1]
+        far, along = (16 * n, k) if s.along_k else (k, 16 * n)
+        place = self.emit(f"add i32 {lines}, {self.emit(f'xor i32 {chunk}, {2 * along}')}")
+        place = self.emit(f"add i32 {place}, {self.emit(f'shl i32 {stage}, 1')}")
+        at = self.emit(f"getelementptr i8, ptr addrspace(3) @tiles, i32 {place}")
+        at = self.emit(f"getelementptr i8, ptr addrspace(3) {at}, i32 {2 * s.at + far * self.line(s)}")
+        name = self.ld if s.along_k else self.ld.replace("b16", "trans.b16")
+        found = self.emit(f"call {self.words} {name}(ptr addrspace(3) {at})")
+        words = [self.emit(f"extractvalue {self.words} {found}, {i}") for i in range(4)]
+        return words if self.part == "i32" else [self.emit(f"bitcast i32 {x} to {self.part}") for x in words]
+
+    def multiply(self, stage: str, sums: list[str], came_from: str) -> tuple[list[str], str]:
+        acc = list(sums)
+        for k in range(0, self.depth, 16):
+            a = [self.matrices(self.a, stage, k, n) for n in range(self.down)]
+            b = [self.matrices(self.b, stage, k, n) for n in range(self.across // 2)]
+            for i in range(self.down):
+                for j in range(self.across):
+                    at = 4 * (i * self.across + j)
+                    given = [f"{self.part} {x}" for x in (*a[i], *b[j // 2][2 * (j % 2) : 2 * (j % 2) + 2])]
+                    given += [f"float {x}" for x in acc[at : at + 4]]
+                    made = self.emit(f"call {self.four} {self.mma}({', '.join(given)})")
+                    acc[at : at + 4] = [self.emit(f"extractvalue {self.four} {made}, {n}") for n in range(4)]
+        self.do("br label %steps.done")
+        self.label("steps.done")
+        return acc, "steps.done"
+
+    def own_places(self) -> list[tuple[str, str]]:
+        """Row and column within the tile of each pair of neighbouring numbers that a thread has."""
+        row = self.emit(f"add i32 {self.warp_row}, {self.emit(f'lshr i32 {self.lane}, 2')}")
+        pair = self.emit(f"shl i32 {self.emit(f'and i32 {self.lane}, 3')}, 1")
+        column = self.emit(f"add i32 {self.warp_column}, {pair}")
+        return [
+            (self.emit(f"add i32 {row}, {16 * i + 8 * half}"), self.emit(f"add i32 {column}, {8 * j}"))
+            for i in range(self.down) for j in range(self.across) for half in range(2)
+        ]  # fmt: skip
+
+    def wide(self, x: str, first: str) -> str:
+        return self.plus(self.emit(f"zext i32 {x} to i64"), first)
+
+    def addends(self) -> list[str]:
+        if self.p.addend in (0, 2):
+            return [self.nothing if self.p.addend == 0 else self.zero] * self.count
+        down, across = self.number("d_m"), self.number("d_n")
+        found = []
+        for row, column in self.own_places():
+            own = self.least(self.wide(row, self.first_row), self.plus(self.m, -1))
+            line = self.move(self.d, self.times(own, down))
+            for j in range(2):
+                own = self.least(self.plus(self.wide(column, self.first_column), j), self.plus(self.n, -1))
+                x = self.emit(f"load {self.kept}, ptr {self.move(line, self.times(own, across))}, align 2")
+                found.append(self.emit(f"fpext {self.kept} {x} to float"))
+        return found
+
+    def store(self, sums: list[str]) -> None:
+        down, across = self.number("c_m"), self.number("c_n")
+        numbers = [self.emit(f"fptrunc float {x} to {self.kept}") for x in sums]
+        pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
+        if not self.p.c_wide:
+            for (row, column), pair in zip(self.own_places(), pairs, strict=True):
+                at_row = self.wide(row, self.first_row)
+                below = self.emit(f"icmp slt i64 {at_row}, {self.m}")
+                line = self.move(self.c, self.times(at_row, down))
+                for j, x in enumerate(pair):
+                    here = self.plus(self.wide(column, self.first_column), j)
+                    inside = self.emit(f"and i1 {below}, {self.emit(f'icmp slt i64 {here}, {self.n}')}")
+                    at = self.move(line, self.times(here, across))
+                    self.store_where(inside, f"store {self.kept} {x}, ptr {at}, align 2")
+            return
+        # By way of shared memory, so that a thread writes 16 bytes.
+        chunks = self.columns // 8
+        for (row, column), pair in zip(self.own_places(), pairs, strict=True):
+            both = "poison"
+            for j, x in enumerate(pair):
+                both = self.emit(f"insertelement <2 x {self.kept}> {both}, {self.kept} {x}, i32 {j}")
+            at = self.chunk(row, self.emit(f"lshr i32 {column}, 3"), chunks)
+            offset = self.emit(f"shl i32 {self.emit(f'and i32 {column}, 7')}, 1")
+            at = self.emit(f"getelementptr i8, ptr addrspace(3) {at}, i32 {offset}")
+            self.do(f"store <2 x {self.kept}> {both}, ptr addrspace(3) {at}, align 4")
+        self.do("call void @llvm.nvvm.barrier0()")
+        for i in range(self.rows * chunks // THREADS):
+            own = self.emit(f"add i32 %thread, {i * THREADS}")
+            row, chunk = self.emit(f"udiv i32 {own}, {chunks}"), self.emit(f"urem i32 {own}, {chunks}")
+            x = self.emit(f"load {self.vector}, ptr addrspace(3) {self.chunk(row, chunk, chunks)}, align 16")
+            at_row = self.wide(row, self.first_row)
+            here = self.wide(self.emit(f"shl i32 {chunk}, 3"), self.first_column)
+            below = self.emit(f"icmp slt i64 {at_row}, {self.m}")
+            inside = self.emit(f"and i1 {below}, {self.emit(f'icmp slt i64 {here}, {self.n}')}")
+            at = self.move(self.move(self.c, self.times(at_row, down)), self.times(here, 2))
+            self.store_where(inside, f"store {self.vector} {x}, ptr {at}, align 16")
+
+    def chunk(self, row: str, chunk: str, chunks: int) -> str:
+        """Where 8 numbers of a row of the result wait in shared memory."""
+        turned = self.emit(f"xor i32 {chunk}, {self.emit(f'and i32 {row}, 7')}")
+        place = self.emit(f"add i32 {self.emit(f'mul i32 {row}, {chunks}')}, {turned}")
+        return self.emit(f"getelementptr i8, ptr addrspace(3) @tiles, i32 {self.emit(f'shl i32 {place}, 4')}")
+
+
 def product_tile(x: Any, pointers: int, *form: Any) -> None:
     """The schedule ``("product", *Product)``."""
-    _Tile(x, pointers, Product(*form)).write()
+    p = Product(*form)
+    (_Matrices if TYPES[p.dtype][1] == 2 else _Tile)(x, pointers, p).write()

@@ -2,8 +2,8 @@
 
 Parts run one after the other, and each line is written to ``DIR/report.txt`` as it ends: what the machine has; the
 results of kernels beside those of the CPU; training beside the CPU's; memory, streams, running out of memory; bandwidth
-of kernels over that of a copy, and the cost of a launch. Without a GPU the report says that nothing was run. On an
-emulated driver times are those of the emulation, and marked so.
+of kernels over that of a copy, the rate of products, and the cost of a launch. Without a GPU the report says that
+nothing was run. On an emulated driver times are those of the emulation, and marked so.
 """
 
 from __future__ import annotations
@@ -94,6 +94,9 @@ def _forms() -> dict[str, Callable]:
         "layer_norm": lambda x, y: F.layer_norm(x, x.shape[-1:]),
         "cumsum": lambda x, y: x.cumsum(1),
         "matmul": lambda x, y: x @ y.t(),
+        "aligned products": lambda x, y: x[:, :32].contiguous() @ y[:16, :32].contiguous().t(),
+        "batched products": lambda x, y: x[None] @ y.t().expand(3, 33, 24),
+        "dense layer": lambda x, y: F.linear(x, y, y[:, 0]),
         "gather": lambda x, y: x.gather(1, y.abs().long() % x.shape[1]),
         "index_add": lambda x, y: x.index_add(0, taeda.arange(x.shape[0], device=x.device).flip(0), y),
         "sort": lambda x, y: x.sort(1).values,
@@ -203,7 +206,7 @@ def timed(function: Callable, times: int) -> float:
 
 
 def speed() -> Iterator[tuple[bool, str]]:
-    """Bytes a second of kernels over those of a copy of the same size, and the cost of a launch."""
+    """Bytes a second of kernels over those of a copy of the same size, products, and the cost of a launch."""
     n, times = (1 << 14, 1) if EMULATED else (1 << 26, 20)
     note = " (time of the emulation)" if EMULATED else ""
     x, y, out = (taeda.ones(n, device="cuda") for _ in range(3))
@@ -221,6 +224,11 @@ def speed() -> Iterator[tuple[bool, str]]:
     ):
         rate = nbytes * n / timed(function, times)
         yield True, f"{name}: {rate / 1e9:.1f} GB/s, {rate / copy:.2f} of a copy{note}"
+    side = 64 if EMULATED else 4096
+    for dtype in (taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16):
+        a = taeda.randn(side, side, device="cuda").to(dtype)
+        rate = 2 * side**3 / timed(lambda a=a: a @ a.t(), times)
+        yield True, f"product of {side} x {side}, {dtype}: {rate / 1e12:.3f} TFLOP/s{note}"
     small = taeda.ones(8, device="cuda")
     yield (
         True,

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from .build import kernel
 from .copy import CARRIER, copy_item
-from .ir import BF16, F32, I64, PTR, TYPES, Function, Helper, Type, Value
+from .ir import F32, I64, PTR, TYPES, Function, Helper, Type, Value
 from .packing import PackA, pack_copy, pack_transpose, transpose_out
 from .tile import multiply_add, prefetches_a, smaller, tile_shape
 
@@ -459,10 +459,12 @@ def panel_product(f: Function, dtype: str) -> None:
 
 @kernel
 def product_elements(f: Function, dtype: str) -> None:
-    """``a @ b + d`` with a task for each element; see :data:`ELEMENT_ARGS`. bfloat16 is summed in float32."""
+    """``a @ b + d`` with a task for each element; see :data:`ELEMENT_ARGS`. Floats of 16 bits are summed in
+    float32.
+    """
     t = TYPES[dtype]
     f.products = dtype
-    acc = F32 if t is BF16 else t
+    acc = F32 if t.kind == "f" and t.bytes == 2 else t
     g = {name: f.size(i) for i, name in enumerate(ELEMENT_ARGS)}
     zero = f.const(acc, 0)
     with f.loop(f.begin, f.end) as T:

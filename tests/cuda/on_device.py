@@ -468,3 +468,10 @@ def test_a_module_runs_on_two_gpus():
     parts = cuda.comm.scatter(x, [0, 1])
     assert [t.device.index for t in parts] == [0, 1] and cuda.comm.gather(parts).equal(x)
     assert cuda.comm.reduce_add(cuda.comm.broadcast(x, [0, 1])).equal(x + x)
+
+
+@pytest.mark.parametrize("dtype", [taeda.int64, taeda.int32, taeda.int8])
+def test_products_of_integers(dtype):
+    x = (taeda.arange(40 * 70) * 7919).reshape(40, 70).to(dtype)
+    for f in (lambda x: x @ x.t(), lambda x: x[:, :64] @ x.flip(1).t()[:64], lambda x: x[:3] @ x.t()):
+        assert f(x.cuda()).cpu().equal(f(x))

@@ -48,7 +48,7 @@ def test_a_launch_that_is_waited_for_raises_in_its_call():
     assert "index(): an index is out of range; called in <string>, line 4\n3.0\n" in out
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_counters_of_the_schedules(tmp_path):
     """Sectors, bytes and conflicts of banks; NVIDIA's assembler takes each kernel and spills nothing."""
     path = str(ROOT / "tests/cuda/schedules.py")
@@ -75,6 +75,20 @@ def test_programs_give_the_bits_of_the_cpu():
         TAEDA_TARGET="lane",
     )  # fmt: skip
     assert re.search(r"^\.{8,} +\[100%\]$", out, re.MULTILINE), out
+
+
+@pytest.mark.parametrize("exact", ["0", "1"])
+def test_products_of_sixteen_bits_may_be_exact(exact):
+    """By matrix units blocks of k are multiples of 32, else the CPU's: here 176 of 528, after three copies."""
+    code = (
+        "import taeda\nfrom tests.cuda.emulator import driver\n"
+        "a, b = (taeda.randn(s, generator=taeda.Generator().manual_seed(3)).half() for s in ((24, 528), (528, 64)))\n"
+        "driver().check('count')\nmade = a.cuda() @ b.cuda()\ndriver().check('fast')\n"
+        "print(made.cpu().equal(a @ b), len(driver().counters))\n"
+    )
+    out = emulated("-c", code, TAEDA_CUDA_EXACT=exact, TAEDA_TARGET="lane")
+    same, kernels = out.split()
+    assert kernels == ("1" if exact == "0" else "4") and (same == "True" or exact == "0")
 
 
 @pytest.mark.timeout(600)

@@ -452,6 +452,72 @@ def test_shuffles_votes_and_sums_of_a_warp(calls):
     assert (got[9].view("u4") == (1 << lane.astype("u8")) - 1).all()
 
 
+#: Each lane puts its row of 16 bytes to shared memory, and gets its words of four matrices.
+LOADED = """
+    mul.wide.u32 %rd5, %r4, 16;
+    add.s64 %rd6, %rd0, %rd5;
+    ld.global.v4.b32 {%r10, %r11, %r12, %r13}, [%rd6];
+    mov.u64 %rd7, rows;
+    add.s64 %rd8, %rd7, %rd5;
+    st.shared.v4.b32 [%rd8], {%r10, %r11, %r12, %r13};
+    bar.sync 0;
+    ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r14, %r15, %r16, %r17}, [%rd8];
+    ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r18, %r19, %r20, %r21}, [%rd8];
+    add.s64 %rd6, %rd1, %rd5;
+"""
+ROWS = ".shared .align 16 .b8 rows[512];"
+
+
+def test_lanes_get_words_of_matrices(calls):
+    text = kernel(LOADED + """
+    st.global.v4.b32 [%rd6], {%r14, %r15, %r16, %r17};
+    st.global.v4.b32 [%rd6+512], {%r18, %r19, %r20, %r21};
+""", 2, inside=ROWS)  # fmt: skip
+    given, out = np.arange(256, dtype="u2").reshape(4, 8, 8), calls.empty(1024)
+    run(calls, text, 1, 32, calls.send(given), out)
+    assert not faults()
+    got = calls.read(out, "u2", (2, 8, 4, 4, 2))  # which of both, row, pair of columns, matrix, column
+    for x, want in zip(got, (given, given.transpose(0, 2, 1)), strict=True):
+        assert (x.transpose(2, 0, 1, 3).reshape(4, 8, 8) == want).all()
+
+
+@pytest.mark.parametrize("t", ["f16", "bf16"])
+def test_products_of_matrices_are_added_one_after_the_other(calls, t):
+    """``mma``: rows of A and of B, of 16 and 8 columns, times each other, plus C; each addition rounds once."""
+    rng = np.random.default_rng(3)
+    text = kernel(LOADED + f"""
+    ld.global.v4.b32 {{%r22, %r23, %r24, %r25}}, [%rd6];
+    mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32 {{%r26, %r27, %r28, %r29}}, {{%r14, %r15, %r16, %r17}},
+        {{%r14, %r15}}, {{%r22, %r23, %r24, %r25}};
+    st.global.v4.b32 [%rd6], {{%r26, %r27, %r28, %r29}};
+""", 2, inside=ROWS)  # fmt: skip
+    x = (rng.standard_normal((4, 8, 8)) * 2.0 ** rng.integers(-9, 9, (4, 8, 8))).astype("f4")
+    bits = x.astype("f2").view("u2") if t == "f16" else (x.view("u4") >> 16).astype("u2")
+    x = (bits.view("f2") if t == "f16" else (bits.astype("u4") << 16).view("f4")).astype("f8")
+    c = rng.standard_normal((8, 4, 2, 2)).astype("f4")  # row, pair of columns, row + 8, column
+    address = calls.send(c)
+    run(calls, text, 1, 32, calls.send(bits), address)
+    assert not faults()
+    got = calls.read(address, "f4", (8, 4, 2, 2)).transpose(2, 0, 1, 3).reshape(16, 8)
+    a = np.concatenate([np.concatenate([x[0], x[1]]), np.concatenate([x[2], x[3]])], 1)  # 16 x 16
+    b = np.concatenate([x[0], x[1]], 1).T  # 16 x 8
+    want = c.transpose(2, 0, 1, 3).reshape(16, 8)
+    for k in range(16):  # products of two numbers of 11 bits are exact in float64, and here so are the sums
+        want = (want.astype("f8") + np.outer(a[:, k], b[k])).astype("f4")
+    assert np.abs(got - want).max() <= np.abs(want).max() * 2.0**-23 and (got == want).mean() > 0.9
+
+
+@pytest.mark.parametrize("body, kind", [
+    ("setp.lt.u32 %p1, %r3, 8;\n @%p1 bra skip;\n" + LOADED.replace("bar.sync 0;", "") + "skip:\n", "lane"),
+    (LOADED.replace("%rd8];", "%rd8+8];"), "alignment"),
+    (LOADED.replace("[%rd8], {", "[%rd7], {").replace("bar.sync 0;", ""), "unwritten"),  # rows that nobody wrote
+])  # fmt: skip
+def test_what_is_wrong_with_matrices_is_found(calls, body, kind):
+    out = calls.send(np.zeros(1024, "u1"))
+    run(calls, kernel(body, 2, inside=ROWS), 1, 32, out, out)
+    assert kinds() == [kind]
+
+
 # ---- streams ---------------------------------------------------------------------------------------------------------
 
 DOUBLE = kernel("ld.global.b32 %r5, [%rd9];\n add.s32 %r5, %r5, %r5;\n st.global.b32 [%rd9], %r5;", 1)

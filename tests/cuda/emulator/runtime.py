@@ -38,6 +38,7 @@ _TOGETHER = (
     "warp", "shfl.up", "shfl.down", "shfl.bfly", "shfl.idx", "vote.all.pred", "vote.any.pred", "vote.uni.pred",
     "vote.ballot.b32", "redux.add.u32", "redux.add.s32", "redux.min.u32", "redux.max.u32", "redux.min.s32",
     "redux.max.s32", "redux.and.b32", "redux.or.b32", "redux.xor.b32",
+    "ldmatrix", "ldmatrix.trans", "mma.f16", "mma.bf16",
 )  # fmt: skip
 BARRIER = 2
 KINDS = {"done": 1, "barrier": BARRIER} | {name: 3 + k for k, name in enumerate(_TOGETHER)}
@@ -739,12 +740,18 @@ entry:
   %is.warp = icmp eq i32 %kind, 3
   br i1 %is.warp, label %good, label %sort
 sort:
+  %is.matrix = icmp uge i32 %kind, MATRICES
+  br i1 %is.matrix, label %matrix, label %other
+matrix:
+  %matrix.bad = call i64 @matrices(ptr %st, i64 %mask, i32 %kind)
+  ret i64 %matrix.bad
+other:
   %is.shuffle = icmp ule i32 %kind, 7
   br i1 %is.shuffle, label %shuffle, label %fold
 good:
   ret i64 -1
 shuffle:
-  %l = phi i64 [ 0, %sort ], [ %l1, %s.next ]
+  %l = phi i64 [ 0, %other ], [ %l1, %s.next ]
   %l.bit = shl i64 1, %l
   %l.in = and i64 %mask, %l.bit
   %l.skip = icmp eq i64 %l.in, 0
@@ -827,16 +834,16 @@ give:                                             ; results replace the operands
   %q.on = icmp ult i64 %q1, %n
   br i1 %q.on, label %give, label %good
 fold:
-  %d = phi i64 [ 0, %sort ], [ %d1, %f.next ]
-  %sum = phi i32 [ 0, %sort ], [ %sum1, %f.next ]
-  %umin = phi i32 [ -1, %sort ], [ %umin1, %f.next ]
-  %umax = phi i32 [ 0, %sort ], [ %umax1, %f.next ]
-  %smin = phi i32 [ 2147483647, %sort ], [ %smin1, %f.next ]
-  %smax = phi i32 [ -2147483648, %sort ], [ %smax1, %f.next ]
-  %and = phi i32 [ -1, %sort ], [ %and1, %f.next ]
-  %or = phi i32 [ 0, %sort ], [ %or1, %f.next ]
-  %xor = phi i32 [ 0, %sort ], [ %xor1, %f.next ]
-  %ballot = phi i32 [ 0, %sort ], [ %ballot1, %f.next ]
+  %d = phi i64 [ 0, %other ], [ %d1, %f.next ]
+  %sum = phi i32 [ 0, %other ], [ %sum1, %f.next ]
+  %umin = phi i32 [ -1, %other ], [ %umin1, %f.next ]
+  %umax = phi i32 [ 0, %other ], [ %umax1, %f.next ]
+  %smin = phi i32 [ 2147483647, %other ], [ %smin1, %f.next ]
+  %smax = phi i32 [ -2147483648, %other ], [ %smax1, %f.next ]
+  %and = phi i32 [ -1, %other ], [ %and1, %f.next ]
+  %or = phi i32 [ 0, %other ], [ %or1, %f.next ]
+  %xor = phi i32 [ 0, %other ], [ %xor1, %f.next ]
+  %ballot = phi i32 [ 0, %other ], [ %ballot1, %f.next ]
   %d.bit = shl i64 1, %d
   %d.in = and i64 %mask, %d.bit
   %d.skip = icmp eq i64 %d.in, 0
@@ -912,6 +919,142 @@ declare i32 @llvm.smin.i32(i32, i32)
 declare i32 @llvm.smax.i32(i32, i32)
 """
 
+# Matrices are the work of all lanes of a warp. What a lane has gets from offset 8 of its state, what it is given from 72.
+# Of ``ldmatrix`` that is a row of 16 bytes, and a word of each of four matrices; of ``mma`` two words of the first row of
+# A's numbers and so on, and four sums. Products are exact, and added one after the other, k upwards, each time rounded.
+_MATRICES = """
+define internal i64 @matrices(ptr %st, i64 %mask, i32 %kind) {
+entry:
+  %whole = icmp eq i64 %mask, 4294967295
+  br i1 %whole, label %lane, label %part
+part:
+  %rest = xor i64 %mask, -1
+  %missing = call i64 @llvm.cttz.i64(i64 %rest, i1 false)
+  ret i64 %missing
+lane:
+  %l = phi i64 [ 0, %entry ], [ %l1, %lane.next ]
+  %l.off = mul i64 %l, STATE_SIZE
+  %s = getelementptr i8, ptr %st, i64 %l.off
+  %group = lshr i64 %l, 2
+  %in.group = and i64 %l, 3
+  br label %item
+item:
+  %i = phi i64 [ 0, %lane ], [ %i1, %item.next ]
+  %i8 = mul i64 %i, 8
+  %to.off = add i64 %i8, 72
+  %to = getelementptr i8, ptr %s, i64 %to.off
+  switch i32 %kind, label %sum [ i32 LDMATRIX, label %plain
+    i32 LDTRANS, label %turned ]
+plain:                                            ; word l % 4 of row l / 4
+  %p.lane = add i64 %i8, %group
+  %p.off = mul i64 %p.lane, STATE_SIZE
+  %p.s = getelementptr i8, ptr %st, i64 %p.off
+  %p.at = mul i64 %in.group, 4
+  %p.at8 = add i64 %p.at, 8
+  %p.p = getelementptr i8, ptr %p.s, i64 %p.at8
+  %p.word = load i32, ptr %p.p, align 4
+  %p.wide = zext i32 %p.word to i64
+  store i64 %p.wide, ptr %to
+  br label %item.next
+turned:                                           ; number l / 4 of the rows 2 (l % 4) and the next
+  %t.row = mul i64 %in.group, 2
+  %t.lane = add i64 %i8, %t.row
+  %t.off = mul i64 %t.lane, STATE_SIZE
+  %t.s = getelementptr i8, ptr %st, i64 %t.off
+  %t.at = mul i64 %group, 2
+  %t.at8 = add i64 %t.at, 8
+  %t.p = getelementptr i8, ptr %t.s, i64 %t.at8
+  %t.q = getelementptr i8, ptr %t.p, i64 STATE_SIZE
+  %t.low = load i16, ptr %t.p, align 2
+  %t.high = load i16, ptr %t.q, align 2
+  %t.low64 = zext i16 %t.low to i64
+  %t.high64 = zext i16 %t.high to i64
+  %t.up = shl i64 %t.high64, 16
+  %t.word = or i64 %t.up, %t.low64
+  store i64 %t.word, ptr %to
+  br label %item.next
+sum:                                              ; row l / 4 and the eighth after it, columns 2 (l % 4) and the next
+  %below = lshr i64 %i, 1
+  %right = and i64 %i, 1
+  %c.at = mul i64 %i, 4
+  %c.at8 = add i64 %c.at, 40
+  %c.p = getelementptr i8, ptr %s, i64 %c.at8
+  %c = load float, ptr %c.p, align 4
+  %col2 = mul i64 %in.group, 2
+  %col = add i64 %col2, %right
+  %a.first = mul i64 %group, 4
+  %b.first = mul i64 %col, 4
+  br label %step
+step:
+  %k = phi i64 [ 0, %sum ], [ %k1, %step.next ]
+  %acc = phi float [ %c, %sum ], [ %acc1, %step.next ]
+  %k.eighth = lshr i64 %k, 3
+  %k.in = and i64 %k, 7
+  %k.pair = lshr i64 %k.in, 1
+  %k.half = and i64 %k, 1
+  %k.byte = mul i64 %k.half, 2
+  %a.lane = add i64 %a.first, %k.pair
+  %a.off = mul i64 %a.lane, STATE_SIZE
+  %a.s = getelementptr i8, ptr %st, i64 %a.off
+  %a.reg2 = mul i64 %k.eighth, 2
+  %a.reg = add i64 %a.reg2, %below
+  %a.reg4 = mul i64 %a.reg, 4
+  %a.at = add i64 %a.reg4, %k.byte
+  %a.at8 = add i64 %a.at, 8
+  %a.p = getelementptr i8, ptr %a.s, i64 %a.at8
+  %b.lane = add i64 %b.first, %k.pair
+  %b.off = mul i64 %b.lane, STATE_SIZE
+  %b.s = getelementptr i8, ptr %st, i64 %b.off
+  %b.reg4 = mul i64 %k.eighth, 4
+  %b.at = add i64 %b.reg4, %k.byte
+  %b.at8 = add i64 %b.at, 24
+  %b.p = getelementptr i8, ptr %b.s, i64 %b.at8
+  %is.half = icmp eq i32 %kind, MMAHALF
+  br i1 %is.half, label %halves, label %brains
+halves:
+  %h.a = load half, ptr %a.p, align 2
+  %h.b = load half, ptr %b.p, align 2
+  %h.x = fpext half %h.a to float
+  %h.y = fpext half %h.b to float
+  br label %step.next
+brains:
+  %r.a = load i16, ptr %a.p, align 2
+  %r.b = load i16, ptr %b.p, align 2
+  %r.a32 = zext i16 %r.a to i32
+  %r.b32 = zext i16 %r.b to i32
+  %r.au = shl i32 %r.a32, 16
+  %r.bu = shl i32 %r.b32, 16
+  %r.x = bitcast i32 %r.au to float
+  %r.y = bitcast i32 %r.bu to float
+  br label %step.next
+step.next:
+  %x = phi float [ %h.x, %halves ], [ %r.x, %brains ]
+  %y = phi float [ %h.y, %halves ], [ %r.y, %brains ]
+  %acc1 = call float @llvm.fma.f32(float %x, float %y, float %acc)
+  %k1 = add i64 %k, 1
+  %k.on = icmp ult i64 %k1, 16
+  br i1 %k.on, label %step, label %step.done
+step.done:
+  %nan = fcmp uno float %acc1, %acc1
+  %bits = bitcast float %acc1 to i32
+  %one = select i1 %nan, i32 2147483647, i32 %bits
+  %one64 = zext i32 %one to i64
+  store i64 %one64, ptr %to
+  br label %item.next
+item.next:
+  %i1 = add i64 %i, 1
+  %i.on = icmp ult i64 %i1, 4
+  br i1 %i.on, label %item, label %lane.next
+lane.next:
+  %l1 = add i64 %l, 1
+  %l.on = icmp ult i64 %l1, 32
+  br i1 %l.on, label %lane, label %good
+good:
+  ret i64 -1
+}
+"""
+_NO_MATRICES = "define internal i64 @matrices(ptr %st, i64 %mask, i32 %kind) {\n  ret i64 0\n}\n"
+
 _FOLDS = {
     "vote.all.pred": "all32", "vote.any.pred": "any32", "vote.uni.pred": "uni32", "vote.ballot.b32": "ballot1",
     "redux.add.u32": "sum1", "redux.add.s32": "sum1", "redux.min.u32": "umin1", "redux.max.u32": "umax1",
@@ -944,6 +1087,8 @@ def runtime(kernel) -> str:
         picked = "".join(f", [ %{v}, %pick.{KINDS[name]} ]" for name, v in _FOLDS.items())
         together = _TOGETHER_TEXT.replace("PICKS", picks).replace(" PICKED", picked)
         text += together.replace("hand:\n", arms + "hand:\n", 1)
+        own = any(kernel.f.body[p].parts[0] in ("ldmatrix", "mma") for p in kernel.points)
+        text += _MATRICES if own else _NO_MATRICES
         lines = ", ".join(f"i64 {n}" for n in [0, *(kernel.f.body[p].line for p in kernel.points)])
         text += f"@lines = internal constant [{len(kernel.points) + 1} x i64] [{lines}]\n"
     else:
@@ -951,7 +1096,8 @@ def runtime(kernel) -> str:
     for name, value in (
         ("STATE_SIZE", kernel.state_size), ("LOCAL_AT", kernel.local_at), ("LOCAL_SIZE", kernel.local_size),
         ("STATES_BYTES", STATES), ("SHARED_BYTES", SHARED), ("PARAM_SIZE", kernel.param_size), ("PARAM_WINDOW", PARAM_WINDOW), ("SHARED_WINDOW", SHARED_WINDOW),
-        ("LOCAL_WINDOW", LOCAL_WINDOW),
+        ("LOCAL_WINDOW", LOCAL_WINDOW), ("MATRICES", KINDS["ldmatrix"]), ("LDMATRIX", KINDS["ldmatrix"]),
+        ("LDTRANS", KINDS["ldmatrix.trans"]), ("MMAHALF", KINDS["mma.f16"]),
     ):  # fmt: skip
         text = re.sub(rf"\b{name}\b", str(value), text)
     return _expand(text)

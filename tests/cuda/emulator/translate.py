@@ -37,6 +37,11 @@ _COMPARE_UNSIGNED = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ug
                      "lo": "ult", "ls": "ule", "hi": "ugt", "hs": "uge"}  # fmt: skip
 _COMPARE_FLOAT = {"eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "equ": "ueq",
                   "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge", "num": "ord", "nan": "uno"}  # fmt: skip
+#: What a warp does with matrices, by the name in ``runtime``.
+_LDMATRIX = {
+    f"ldmatrix.sync.aligned.m8n8.x4{way}.shared.b16": f"ldmatrix{way}" for way in ("", ".trans")
+}  # fmt: skip
+_MMA = {f"mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32": f"mma.{t}" for t in ("f16", "bf16")}
 _SMALL = ("f16", "bf16", "f16x2", "bf16x2")
 NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF, "bf16": 0x7FFF}
 
@@ -213,7 +218,7 @@ def _waits(item) -> bool:
     if isinstance(item, Label):
         return False
     name = item.parts[0]
-    return name in ("bar", "barrier", "shfl", "vote", "redux", "match")
+    return name in ("bar", "barrier", "shfl", "vote", "redux", "match", "ldmatrix", "mma")
 
 
 # ---- the translation -------------------------------------------------------------------------------------------------
@@ -560,7 +565,7 @@ class Translated:
 
     def _wait(self, k: int, at: int, i: Instruction) -> None:
         parts, args = i.parts, list(i.args)
-        name, results = parts[0], ()
+        name, results, first = parts[0], (), 0
         if name in ("bar", "barrier"):
             rest = [p for p in parts[1:] if p not in ("cta", "aligned")]
             if rest == ["warp", "sync"]:
@@ -597,6 +602,24 @@ class Translated:
             self.give(0, self.integer(args[1], "b32"))
             self.give(3, self.integer(args[2], "b32"))
             results = ((args[0], "b32"),)
+        elif i.op in _LDMATRIX:
+            kind, first = KINDS[_LDMATRIX[i.op]], 8
+            p = self.access(args[1], "shared", 16, 0)  # a row for another eight lanes
+            for slot in range(2):
+                q = self.op(f"getelementptr i8, ptr {p}, i64 {8 * slot}")
+                self.give(slot, self.op(f"load i64, ptr {q}, align 8"), "i64")
+            self.give(3, str(0xFFFFFFFF), "i64")
+            results = tuple((r, "b32") for r in args[0])
+        elif i.op in _MMA:
+            kind, first = KINDS[_MMA[i.op]], 8
+            words = [x for a in args[1:] for x in a]
+            if [len(a) for a in args] != [4, 4, 2, 4]:
+                raise Refused(i.line, f"the operands of {i.op}")
+            for slot, pair in zip((0, 1, 2, 4, 5), range(0, 10, 2), strict=True):
+                low, high = (self.op(f"zext i32 {self.integer(x, 'b32')} to i64") for x in words[pair : pair + 2])
+                self.give(slot, self.op(f"or i64 {low}, {self.op(f'shl i64 {high}, 32')}"), "i64")
+            self.give(3, str(0xFFFFFFFF), "i64")
+            results = tuple((r, "b32") for r in args[0])
         else:
             raise Refused(i.line, i.op)
         self.flush()
@@ -618,7 +641,7 @@ class Translated:
             self.do(f"store i{n} {v}, ptr {self.slot(r)}")
         for slot, (r, t) in enumerate(results):
             if r != "_":
-                self.set(r, t, self.got(slot, llint(t)))
+                self.set(r, t, self.got(first + slot, llint(t)))
 
     # ---- memory ------------------------------------------------------------------------------------------------------
 
