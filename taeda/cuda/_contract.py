@@ -18,8 +18,9 @@ from .._core.random import draw_there
 from ..kernels.copy import copy_item
 from ..kernels.hosted import hosted
 from ..kernels.ir import Function
+from ..kernels.rowwise import WARP
 from ..kernels.target import Target
-from . import _compile, _driver, _native
+from . import _attention, _compile, _driver, _native
 from ._driver import INT, POINTER, call, get
 
 OLDEST = (8, 0)
@@ -39,7 +40,7 @@ class _Text:
     def __init__(self, f: Function) -> None:
         self.label, self.text = f.label, f.text()
         self.elements, self.outs, self.lines = f.elements, f.outs, len(f.lines)
-        self.transposes, self.threads = f.transposes, f.threads
+        self.transposes, self.threads, self.past_end = f.transposes, f.threads, f.past_end
 
 
 _rows: list[_Text] = []  # by the row of the kernel
@@ -74,12 +75,14 @@ def entry(row: int, pointers: int, words: int, inner: int, schedule: str, form: 
         return _loaded("transpose", "", "", pointers, words, (schedule, kernel.transposes[0], form[0]))
     shared = [one.label for one in (kernel, other) if one is not None and one.threads > 1]
     if shared and (other is not None or schedule != "units"):
-        raise _compile.NoKernelError(f"{shared[0]}: a warp runs it, and it is a part of another kernel")
+        raise _compile.NoKernelError(f"{shared[0]}: several threads run it, and it is a part of another kernel")
     full: tuple | None = None
     if schedule == "elements":
         full = (schedule, *form, *((kernel.elements, kernel.outs) if form[2] > 1 else ((), 0)))
+    elif kernel.past_end:
+        full = ("lines",)
     elif shared or schedule != "units":
-        full = ("rows",) if shared else (schedule,)
+        full = (("rows",) if kernel.threads == WARP else ("block",)) if shared else (schedule,)
     return _loaded(kernel.label, kernel.text, other.text if other else "", pointers, words, full)
 
 
@@ -164,7 +167,7 @@ class Cuda(Contract):
 
     dlpack_type = 2  # kDLCUDA
     fuses = True
-    keeps_tiles = False  # the driver sets the memory of all threads aside that can run at a time
+    attention = _attention
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
