@@ -20,7 +20,7 @@ from ..kernels.hosted import hosted
 from ..kernels.ir import Function
 from ..kernels.rowwise import WARP
 from ..kernels.target import Target
-from . import _attention, _compile, _driver, _native
+from . import _attention, _compile, _driver, _native, _scatter
 from ._driver import INT, POINTER, call, get
 
 OLDEST = (8, 0)
@@ -180,6 +180,8 @@ class Cuda(Contract):
         return replace(_compile.BASE, loads=add_kernel)
 
     def build(self, name: str, args: tuple, compile: Callable[[], int]) -> int:
+        if name == "indexing.along" and _scatter.covers(*args[:3]):
+            return _scatter.along(*args)
         return compile()
 
     def synchronize(self) -> None:
