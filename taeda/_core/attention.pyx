@@ -8,11 +8,12 @@ from libc.string cimport memcmp, memcpy
 
 from .devices cimport CPU_NUMBER, META_NUMBER, here, swap_place
 from .dims cimport ceil_div
-from .planners cimport known, new_owner, of_family
-from .pool cimport kernel_t
-from .random cimport BERNOULLI, Generator, enter, fill_memory, is_draw_planned, leave, which
+from .planners cimport known, new_owner, of_arguments, of_family
+from .pool cimport kernel_t, launch
+from .random cimport BERNOULLI, Generator, draw_by_counter, enter, fill_memory, is_draw_planned, leave, which
+from .recorder cimport refuse_recording
 from .tensor cimport (
-    BF16, BOOL, F16, F32, F64, I32, Tensor, address_of, empty_tensor, host_tensor, to_host, uploaded,
+    BF16, BOOL, F16, F32, F64, I32, I64, Tensor, address_of, empty_tensor, host_tensor, to_host, uploaded,
 )
 
 cdef enum:
@@ -20,6 +21,7 @@ cdef enum:
     QUERIES = 64          # queries in a block, as in the kernels
 
 cdef uint64_t CHECKPOINTS = new_owner("random.checkpoints")
+cdef int64_t AT_ADDRESS = -0x7FFFFFFFFFFFFFFF - 1   # for kernels/philox.py: seed and call are at an address
 
 
 def fits(query, key, value, mask, double dropout, bint causal, bint gqa):
@@ -58,9 +60,18 @@ def draw(Tensor q, Tensor k):
     each head.
 
     As in ``bernoulli_``, a weight takes two words. Only the states are made here. The last number is the position of
-    the first word in the first state.
+    the first word in the first state. Where numbers are drawn by counters, it is the seed and the number of the call.
     """
     cdef Generator g = which(None)
+    cdef int64_t two = 2
+    cdef Tensor counter
+    cdef char* at
+    if g.by_counter and here() > META_NUMBER:
+        refuse_recording(b"numbers are drawn by counters")
+        counter = empty_tensor(I64, 1, &two)
+        at = address_of(counter)
+        draw_by_counter(g, "state", (), &at, 1, 1, 0, 0)
+        return counter
     cdef int64_t heads = q.sizes[0] * q.sizes[1], blocks = ceil_div(q.sizes[2], QUERIES), s = k.sizes[2]
     cdef int64_t size = heads * blocks * STATE + 1
     cdef int64_t* arg = [blocks, 2 * QUERIES * s, 2 * q.sizes[2] * s, 2 * heads * q.sizes[2] * s, heads * blocks]
@@ -112,6 +123,13 @@ def kept(Tensor states, Tensor query, Tensor key, double dropout):
     cdef int code = F64 if query.code == F64 else F32
     cdef Tensor out = empty_tensor(code, 4, sizes)
     cdef double* p = [1.0 - dropout, 1.0 / (1.0 - dropout)]
+    cdef char* to = address_of(out)
+    cdef int64_t* arg = [(<int64_t*>p)[0], (<int64_t*>p)[1], 0, AT_ADDRESS]
+    if states.code == I64:
+        arg[2] = <int64_t>address_of(states)
+        launch(of_arguments("philox.fill", ("bernoulli", "float64" if code == F64 else "float32")), &to, 1, arg, 4,
+               out.count, 1 << 14, False)
+        return out if code == query.code else out.to(query.dtype)
     if states.device_type > META_NUMBER:
         states = to_host(states)
     memcpy(g.state, address_of(states), STATE * 4)

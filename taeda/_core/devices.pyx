@@ -164,7 +164,7 @@ class Contract:
     current = 0     # the index of the current device of this type
     dlpack_type = None   # as DLPack numbers types of devices, where other libraries reach the memory
     fuses = False   # whether `build` takes kernels of several ops (`fused`): then `taeda.compile` makes such
-    keeps_tiles = True   # whether a piece of work has a stack of 100 KB, as attention by tiles needs
+    attention = None     # what launches attention here in place of `ops/_attention.py`, by the same names
 
     def target(self):
         """The target of its kernels (``taeda.kernels.target``), which says how many lanes a vector has."""

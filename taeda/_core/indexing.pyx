@@ -233,6 +233,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     cdef char* found = NULL      # where a check has written that the rows must not be
     cdef bint good = True
     cdef kernel_t fn
+    cdef int64_t apart = 0
     if near.count == 0:
         return 0
     for d in range(m):
@@ -308,6 +309,8 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     ptr[0], ptr[2] = ((address_of(near), address_to_read(far)) if action == GET
                       else (address_of(far), address_to_read(near)))
     work = arg.n0 * arg.n1 * item
+    if here() > META_NUMBER:
+        apart = work if inner == RUN else item
     if action <= PUT:
         key = item << 16 | action << 8 | inner << 4 | how
         fn = known(ROWS, key)
@@ -316,7 +319,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         if inner == EACH:
             launch(fn, ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, p, total * item)
         elif action == PUT:
-            launch_ordered(fn, ptr, &arg, p, 1 if inner == RUN else total, work, low, extent, inner == RUN)
+            launch_ordered(fn, ptr, &arg, p, total if inner == ONE else 1, work, low, extent, apart)
         else:
             launch(fn, ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, p * total, work)
         flag_back(ptr[1], &bad, 8)
@@ -327,7 +330,7 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
         fn = known(ADD_ROWS, key)
         if fn == NULL:
             fn = build(ADD_ROWS, key, (NAMES[code], ACTIONS[action], INNER[inner], HOW[how]))
-        launch_ordered(fn, ptr, &arg, p, 1, work, low, extent, inner == RUN)
+        launch_ordered(fn, ptr, &arg, p, 1, work, low, extent, apart)
         flag_back(ptr[1], &bad, 8)
     return 0
 
@@ -338,13 +341,14 @@ cdef struct Ranges:      # the indexed side's kernel and units, and the first by
 
 
 cdef int launch_ordered(kernel_t fn, char** ptr, RowArgs* arg, int64_t p, int64_t units, int64_t work, int64_t low,
-                        int64_t extent, bint shared) except -1:
+                        int64_t extent, int64_t apart) except -1:
     """Keep writes to one place in the order of the index: a thread does the whole index, for its outer positions or for
     the rows of the indexed side that it owns.
 
     There are ``p`` outer positions, ``units`` of the kernel for each, ``work`` bytes of each row, and byte offsets of
     rows within ``extent`` from ``low`` on. Threads that shared parts of rows took three times as long as one: the
-    processor prefetches lines of the other thread's part. On a device the threads of a warp share a row (``shared``).
+    processor prefetches lines of the other thread's part. On a device the threads of a warp share a row; rows begin
+    ``apart`` bytes from each other, or more.
     """
     cdef int64_t total = arg.nb * work, parts = 8 if work >= 1024 else 4
     cdef int64_t done = 0, whole = arg.nb, some = max(AT_ONCE // max(p * work, 1), 1)
@@ -357,13 +361,16 @@ cdef int launch_ordered(kernel_t fn, char** ptr, RowArgs* arg, int64_t p, int64_
         while done < whole:
             part.nb = min(some, whole - done)
             at[0], at[1], at[2], at[3] = ptr[0], ptr[1], ptr[2] + done * arg.near_b, ptr[3] + done * 8
-            launch_ordered(fn, at, &part, p, part.nb if units > 1 else 1, work, low, extent, shared)
+            launch_ordered(fn, at, &part, p, part.nb if units > 1 else 1, work, low, extent, apart)
             done += part.nb
             heed(&w)
         return 0
     arg.low, arg.high, arg.parts = low, low + extent, 1
-    if shared and here() > META_NUMBER:
-        arg.parts = max(min(extent // work + 1, MOST_PARTS // p), <int64_t>1)
+    if apart:
+        if p >> 32:
+            raise RuntimeError(f"writes by an index at {p} outer positions are too many for one launch")
+        arg.parts = max(min(extent // apart + 1, MOST_PARTS // p), <int64_t>1)
+        arg.high = low + (extent + arg.parts - 1) // arg.parts
         run_kernel(fn, ptr, 4, <int64_t*>arg, sizeof(RowArgs) // 8, p * arg.parts, 1, True)
         return 0
     cdef bint small = p * total <= (2 if p >= 8 else 4) * PIECE or (p == 1 and work < 128)

@@ -38,7 +38,7 @@ define ptx_kernel void @{name}(ptr byval([{words} x i64]) align 8 %all, i64 %fir
   %place = add i64 %before, %thread.wide
   %own = {share}
   %unit = add i64 %own, %first
-  %inside = icmp slt i64 %unit, %total
+  %inside = {inside}
   br i1 %inside, label %do, label %done
 do:
 {body}
@@ -253,11 +253,19 @@ def _transposed_tile(x: _Lines, pointers: int, item: int, ndims: int) -> None:
     move("write", to, dst_row, (row, rows), (column, columns), False)
 
 
+def _from_unit_on(x: _Lines, pointers: int) -> None:
+    """The same, also for threads past the end of the range: the kernel looks."""
+    numbers = x.at("%all", pointers)
+    x.lines.append(f"  call void @outer(ptr %all, ptr {numbers}, i64 %unit, i64 %total)")
+
+
 _SCHEDULES: dict[str, Any] = {
     "transpose": _transposed_tile,
     "product": product_tile,
     "units": _each_unit,
     "rows": _each_unit,  # of a warp
+    "block": _each_unit,  # of a block
+    "lines": _from_unit_on,
     "slots": _with_slots,
     "elements": _each_element,
 }
@@ -323,9 +331,12 @@ def _entry(name: str, pointers: int, words: int, schedule: tuple | None) -> str:
     kind, *more = schedule or ("units",)
     x = _Lines()
     _SCHEDULES[kind](x, pointers, *more)
-    share = f"lshr i64 %place, {WARP.bit_length() - 1}" if kind == "rows" else "add i64 %place, 0"
+    together = {"rows": WARP, "block": THREADS}.get(kind)
+    share = f"lshr i64 %place, {together.bit_length() - 1}" if together else "add i64 %place, 0"
+    inside = "icmp eq i64 0, 0" if kind == "lines" else "icmp slt i64 %unit, %total"
     return "\n".join(x.outside) + _ENTRY.format(
-        name=name, words=words, threads=THREADS, share=share, room="\n".join(x.room), body="\n".join(x.lines)
+        name=name, words=words, threads=THREADS, share=share, inside=inside, room="\n".join(x.room),
+        body="\n".join(x.lines),
     )  # fmt: skip
 
 
@@ -355,8 +366,9 @@ def ptx(label: str, text: str, inner: str, pointers: int, words: int, schedule: 
             pointer; ``("elements", dimensions, numbers, together, narrow, operands, outs)``, elements of a pointwise
             kernel; ``("transpose", bytes of an item, dimensions)``, a tile for each block, without a kernel;
             ``("product", *Product)``, likewise (``_products.py``);
-            ``("rows",)``, a warp has a unit of the range, and each thread a lane of its vectors. None: a thread has a
-            unit.
+            ``("rows",)``, a warp has a unit of the range, and each thread a lane of its vectors; ``("block",)``, a
+            block has a unit (:mod:`._blocks`); ``("lines",)``, a thread has a unit, and those past the end run too.
+            None: a thread has a unit.
 
     Raises:
         NotImplementedError: what the kernel does cannot be said in PTX.

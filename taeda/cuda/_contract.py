@@ -19,8 +19,9 @@ from .._core.random import draw_there
 from ..kernels.copy import copy_item
 from ..kernels.hosted import NAMES, hosted
 from ..kernels.ir import Function
+from ..kernels.rowwise import WARP
 from ..kernels.target import Target
-from . import _compile, _driver, _native, _products
+from . import _attention, _compile, _driver, _native, _products, _scatter
 from ._driver import INT, POINTER, call, get
 
 OLDEST = (8, 0)
@@ -41,6 +42,7 @@ class _Text:
         self.label, self.text = f.label, f.text()
         self.elements, self.outs, self.lines = f.elements, f.outs, len(f.lines)
         self.transposes, self.threads, self.products = f.transposes, f.threads, f.products
+        self.past_end = f.past_end
 
 
 _rows: list[_Text] = []  # by the row of the kernel
@@ -79,12 +81,14 @@ def entry(row: int, pointers: int, words: int, inner: int, schedule: str, form: 
         return _loaded("product", "", "", pointers, words, (schedule, *_products.form_of(kernel.products, form[0])))
     shared = [one.label for one in (kernel, other) if one is not None and one.threads > 1]
     if shared and (other is not None or schedule != "units"):
-        raise _compile.NoKernelError(f"{shared[0]}: a warp runs it, and it is a part of another kernel")
+        raise _compile.NoKernelError(f"{shared[0]}: several threads run it, and it is a part of another kernel")
     full: tuple | None = None
     if schedule == "elements":
         full = (schedule, *form, *((kernel.elements, kernel.outs) if form[2] > 1 else ((), 0)))
+    elif kernel.past_end:
+        full = ("lines",)
     elif shared or schedule != "units":
-        full = ("rows",) if shared else (schedule,)
+        full = (("rows",) if kernel.threads == WARP else ("block",)) if shared else (schedule,)
     return _loaded(kernel.label, kernel.text, other.text if other else "", pointers, words, full)
 
 
@@ -169,7 +173,7 @@ class Cuda(Contract):
 
     dlpack_type = 2  # kDLCUDA
     fuses = True
-    keeps_tiles = False  # the driver sets the memory of all threads aside that can run at a time
+    attention = _attention
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -182,6 +186,8 @@ class Cuda(Contract):
         return replace(_compile.BASE, loads=add_kernel)
 
     def build(self, name: str, args: tuple, compile: Callable[[], int]) -> int:
+        if name == "indexing.along" and _scatter.covers(*args[:3]):
+            return _scatter.along(*args)
         return compile()
 
     def synchronize(self) -> None:

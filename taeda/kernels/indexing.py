@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from .build import kernel
 from .copy import CARRIER, copy_bytes, copy_item, fill_bytes
-from .ir import BF16, BOOL, F16, F32, F64, I32, I64, TYPES, U8, U64, Function, Type, Value
+from .ir import BF16, BOOL, F16, F32, F64, I32, I64, TYPES, U8, U16, U32, U64, Function, Type, Value
 from .rowwise import WARP
 from .scalar.basic import trunc, whole_number
 
@@ -155,7 +155,7 @@ def offsets(f: Function, count: int) -> None:
 #: The arguments of :func:`rows`: index positions, columns and rows of what one moves, positions of the inner of two
 #: outer dimensions; byte strides of all these on the indexed side and on the plain one; the size and the byte stride of
 #: the indexed dimension. Of rows that are put only those at byte offsets within ``[low, high)`` are moved: threads that
-#: keep the order of the index share these. Warps share them in ``parts``.
+#: keep the order of the index share these. Warps share ``parts`` of as many bytes, one behind the other.
 ROW_ARGS = tuple(
     "nb n0 n1 pb far_n0 far_n1 far_pa far_pb near_b near_n0 near_n1 near_pa near_pb size stride low high parts".split()
 )
@@ -174,9 +174,10 @@ class _Rows:
     def __getattr__(self, name: str) -> Value:
         return self.numbers[name]
 
-    def outer(self, p: Value) -> tuple[Value, Value]:
-        """Offsets of the outer position ``p`` on the far and on the near side."""
-        a = p / self.pb
+    def outer(self, p: Value, short: bool = False) -> tuple[Value, Value]:
+        """Offsets of the outer position ``p`` on the far and on the near side; ``short``: it has 32 bits. A GPU divides
+        64 bits by a call, which takes registers."""
+        a = (p.to(U32) / self.pb.to(U32)).to(I64) if short else p / self.pb
         b = p - a * self.pb
         return a * self.far_pa + b * self.far_pb, a * self.near_pa + b * self.near_pb
 
@@ -208,11 +209,12 @@ class _Rows:
         with f.loop(f.begin, end_if_good(f)) as P:
             p = P.index
             if f.threads > 1:
-                p = P.index / self.parts
-                part = (self.high - self.low + (self.parts - 1)) / self.parts
+                few = (P.index.to(U32) / self.parts.to(U32)).to(I64)  # there is one part, or few units
+                p = f.select(self.parts == 1, P.index, few)
+                part = self.high - self.low
                 low = self.low + (P.index - p * self.parts) * part
                 self.numbers.update(low=low, high=low + part)
-            far_p, near_p = self.outer(p)
+            far_p, near_p = self.outer(p, short=f.threads > 1)
             to, at = f.offset(dst, far_p), f.offset(src, near_p)
             if f.threads == 1:
                 with f.loop(0, self.nb) as B:
@@ -252,15 +254,15 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
     (negative ones count from the end). ``get`` checks positions; for ``put`` they must have been checked before.
 
     ``ptr = [dst, bad, src, index]``; see :data:`ROW_ARGS`. ``[begin, end)`` are pairs ``(p, b)``; with ``e``, and where
-    runs are put, they are the ``p``.
+    rows are put, they are the ``p``.
     """
     dst, src = f.data(0), f.data(2)
     get = action == "get"
-    if inner == "c":
+    if inner == "c" or (not get and inner in "vf"):
         _share(f)
     r = _Rows(f, how, not get)
-    if inner == "c" and not get:
-        return r.in_order(dst, src, lambda to, at: copy_bytes(f, to, at, r.n0 * item, item))
+    if not get and inner in "cvf":
+        return r.in_order(dst, src, lambda to, at: _put_run(f, item, inner, to, r.far_n0, at, r.near_n0, r.n0))
     if inner == "e" or (get and inner == "1"):
         return _items(f, item, get, inner == "1", how, r)
     with f.loop(f.begin, f.end if get else end_if_good(f), carry=[f.i64(0)]) as L:
@@ -276,26 +278,42 @@ def rows(f: Function, item: int, action: str, inner: str, how: str) -> None:
         if inner == "1":
             copy_item(f, to, at, item)
         else:
-            to_n1, at_n1 = (r.near_n1, r.far_n1) if get else (r.far_n1, r.near_n1)
-            to_n0, at_n0 = (r.near_n0, r.far_n0) if get else (r.far_n0, r.near_n0)
-            with f.loop(0, r.n1 if get else f.select(r.owns(place), r.n1, f.i64(0))) as J:
-                a, c = f.offset(to, J.index * to_n1), f.offset(at, J.index * at_n1)
+            with f.loop(0, r.n1) as J:
+                a, c = f.offset(to, J.index * r.near_n1), f.offset(at, J.index * r.far_n1)
                 if inner == "c":
                     copy_bytes(f, a, c, r.n0 * item, item)
-                elif inner == "f":
-                    t, lanes = CARRIER[item]
-                    x = f.load(c, t, lanes)
-                    with f.branch(to_n0 == item) as dense:
-                        fill_bytes(f, a, r.n0 * item, x, item)
-                        dense.otherwise()
-                        with f.loop(0, r.n0) as K:
-                            f.store(f.offset(a, K.index * to_n0), x)
                 else:
                     with f.loop(0, r.n0) as K:
-                        copy_item(f, f.offset(a, K.index * to_n0), f.offset(c, K.index * at_n0), item)
+                        copy_item(f, f.offset(a, K.index * r.near_n0), f.offset(c, K.index * r.far_n0), item)
         L.carry = (L.carry[0] | bad,)
     if get and how != "offset":
         report(f, f.data(1), L.carry[0])
+
+
+def _put_run(
+    f: Function, item: int, inner: str, to: Value, to_step: Value, at: Value, at_step: Value, n: Value
+) -> None:
+    """``n`` items, ``inner`` as in :func:`rows`; the threads of a warp have neighbouring ones."""
+    t, lanes = CARRIER[item]
+    if inner == "c":
+        copy_bytes(f, to, at, n * item, item)
+    elif f.threads > 1:
+        for k in range(lanes):
+            with f.while_([n, f.offset(to, k * t.bytes), f.offset(at, k * t.bytes)]) as L:
+                left, a, b = L.carry
+                L.test(left > 0)
+                f.scatter(a, to_step, f.gather(b, at_step, t, f.threads, left), left)
+                L.carry = (left - f.threads, f.offset(a, to_step * f.threads), f.offset(b, at_step * f.threads))
+    elif inner == "f":
+        x = f.load(at, t, lanes)
+        with f.branch(to_step == item) as dense:
+            fill_bytes(f, to, n * item, x, item)
+            dense.otherwise()
+            with f.loop(0, n) as K:
+                f.store(f.offset(to, K.index * to_step), x)
+    else:
+        with f.loop(0, n) as K:
+            copy_item(f, f.offset(to, K.index * to_step), f.offset(at, K.index * at_step), item)
 
 
 def _items(f: Function, item: int, get: bool, flat: bool, how: str, r: _Rows) -> None:
@@ -384,7 +402,7 @@ def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> N
     """
     t = TYPES[dtype]
     dst, src = f.data(0), f.data(2)
-    if inner == "c":
+    if inner in "cv":
         _share(f)
     r = _Rows(f, how, True)
     if inner == "c":
@@ -392,6 +410,8 @@ def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> N
     if inner == "v":
 
         def strided(to: Value, at: Value) -> None:
+            if f.threads > 1:
+                return _accumulate_strided(f, t, op, to, r.far_n0, at, r.near_n0, r.n0)
             with f.loop(0, r.n0) as K:
                 here = f.load(f.offset(at, K.index * r.near_n0), t)
                 accumulate(f, dtype, op, f.offset(to, K.index * r.far_n0), here)
@@ -405,6 +425,20 @@ def accumulate_rows(f: Function, dtype: str, op: str, inner: str, how: str) -> N
             accumulate(f, dtype, op, f.offset(base, place), f.load(f.offset(origin, b * r.near_b), t))
 
         _in_groups(f, r, single)
+
+
+def _accumulate_strided(
+    f: Function, t: Type, op: str, to: Value, to_step: Value, at: Value, at_step: Value, n: Value
+) -> None:
+    """:func:`accumulate` of ``n`` items, of which the threads of a warp have neighbouring ones."""
+    with f.loop(0, n, f.threads) as L:
+        left, place = n - L.index, f.offset(to, L.index * to_step)
+        half = t in (F16, BF16)  # as in `accumulate_run`: here LLVM makes blocks of the access to each item
+        wide = F32 if half else t
+        x = f.gather(f.offset(at, L.index * at_step), at_step, t, f.threads, left).to(wide)
+        old = f.gather(place, to_step, t, f.threads, left).to(wide)
+        new = combine(f, op, old, x).to(t)
+        f.scatter(place, to_step, new.bits(U16) if half else new.to(U8) if t is BOOL else new, left)
 
 
 # ---- along a dimension ----------------------------------------------------------------------------------------------

@@ -87,6 +87,8 @@ class Function:
         #: Threads that do one unit together on a device without vectors: each has a lane of every vector, and all have
         #: the same scalars.
         self.threads = 1
+        #: Whether threads without a unit run the kernel too, since others wait for them: ``begin`` is past ``end``.
+        self.past_end = False
         #: Where the schedule offers it, a body with a fast path puts here which lanes it is wrong for. The vectors with
         #: such lanes are computed ``again``, with this None.
         self.rare: list[Value] | None = None

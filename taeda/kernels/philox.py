@@ -47,8 +47,12 @@ class _Words:
     the first call's number, and the lower bits of ``arg[3]`` count from there.
     """
 
-    def __init__(self, f: Function):
+    def __init__(self, f: Function, saved: Value | None = None):
+        """``saved``: where :func:`state` has put the two, in place of the arguments."""
         self.f = f
+        if saved is not None:
+            self.seed, self.call = f.load(saved, I64), f.load(f.offset(saved, 8), I64)
+            return
         with f.while_([f.size(2), f.size(3)]) as L:  # once
             seed, call = L.carry
             L.test(call < 0)
@@ -81,6 +85,14 @@ def _below(words: Value, limit: Value) -> Value:
 
 def _limit(f: Function, chance: Value) -> Value:
     return f.unary("ceil", chance * 2.0**53).to(I64)
+
+
+@kernel
+def state(f: Function) -> None:
+    """``ptr = [out]``, ``arg = [0, 0, seed, call]``: the seed and the number of the call, for later kernels."""
+    words = _Words(f)
+    for i, x in enumerate((words.seed, words.call)):
+        f.store(f.offset(f.data(0), 8 * i), x)
 
 
 @kernel

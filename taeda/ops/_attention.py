@@ -9,6 +9,7 @@ from .. import _core
 from .._core import Tensor
 from .._core import attention as core
 from .._core import tensor as views
+from .._core.devices import REGISTERED, current_place
 from ..kernels import attention as kernels
 from ..kernels import gemm, target
 from ._slots import launch_in_slots
@@ -19,13 +20,19 @@ FORWARD = (("q", "b h l"), ("k", "b h s"), ("v", "b h s"), ("o", "b h l"), ("m",
 BACKWARD = (("g", "b h l"), ("dq", "b h l"), ("dk", "b h s"), ("dv", "b h s"))
 
 
+def own():
+    """What launches attention on this thread's device in place of this module, by the same names; None: nothing."""
+    contract = REGISTERED[current_place()]
+    return None if contract is None else contract.attention
+
+
 def _along(t: Tensor, dtype) -> Tensor:
     """``t`` in the kernels' dtype, its last dimension along memory."""
     t = t if t.dtype is dtype else t.to(dtype)
     return t if t.stride(3) == 1 or t.shape[3] == 1 else t.contiguous()
 
 
-def _positions_first(dtype, b: int, h: int, n: int, e: int) -> Tensor:
+def positions_first(dtype, b: int, h: int, n: int, e: int) -> Tensor:
     """A new ``[b, h, n, e]`` whose memory is ``[b, n, h, e]``: heads are joined again without a copy."""
     return views.view_transpose(_core.empty((b, n, h, e), dtype), 1, 2)
 
@@ -39,7 +46,7 @@ def _spread(mask: Tensor, q: Tensor, k: Tensor) -> Tensor:
     return views.view_expand(mask, (*q.shape[:3], s))
 
 
-def _strides(named, tensors) -> dict[str, int]:
+def strides_of(named, tensors) -> dict[str, int]:
     """Byte strides of each tensor by the names of the kernel's arguments; 0 where there is none."""
     found = {}
     for (name, dims), t in zip(named, tensors, strict=True):
@@ -52,7 +59,7 @@ def _arguments(q, k, v, out, mask, causal, scale, dropout, states, packed) -> di
     """The arguments of both kernels, by name. ``packed`` counts the bytes of packed keys and values in a slot."""
     (_, heads, n, e), s = q.shape, k.shape[2]
     given = {"l": n, "s": s, "e": e, "ev": v.shape[3], "heads": heads, "shared": heads // k.shape[1]}
-    given |= {"causal": int(causal), "scale": float(scale), **_strides(FORWARD, (q, k, v, out, mask))}
+    given |= {"causal": int(causal), "scale": float(scale), **strides_of(FORWARD, (q, k, v, out, mask))}
     if states is None:
         return given | dict.fromkeys(("position", "chance", "factor", "kept", "pitch"), 0)
     chance = 1.0 - float(dropout)
@@ -79,11 +86,17 @@ def _panels(dtype, *depths: int) -> int:
 
 def attention(query, key, value, mask, causal, scale) -> tuple[Tensor, Tensor]:
     """Attention, and each row's maximum with 1 over its sum of exponentials."""
+    there = own()
+    if there is not None:
+        return there.attention(query, key, value, mask, causal, scale)
     return _forward(query, key, value, mask, causal, scale, 0.0, None)
 
 
 def attention_dropout(query, key, value, mask, causal, scale, dropout) -> tuple[Tensor, Tensor, Tensor]:
     """The same with weights dropped; with the generator's states from which they can be drawn again."""
+    there = own()
+    if there is not None:
+        return there.attention_dropout(query, key, value, mask, causal, scale, dropout)
     states = core.draw(query, key)
     return *_forward(query, key, value, mask, causal, scale, dropout, states), states
 
@@ -92,7 +105,7 @@ def _forward(query, key, value, mask, causal, scale, dropout, states) -> tuple[T
     dtype = _core.float64 if query.dtype is _core.float64 else _core.float32
     q, k, v = (_along(t, dtype) for t in (query, key, value))
     (b, h, n, e), s, ev = q.shape, k.shape[2], v.shape[3]
-    out, sums = _positions_first(dtype, b, h, n, ev), _core.empty((b, h, n, 2), dtype)
+    out, sums = positions_first(dtype, b, h, n, ev), _core.empty((b, h, n, 2), dtype)
     if sums.numel():
         m = None if mask is None else _spread(mask, q, k)
         slot = _panels(dtype, e)
@@ -115,7 +128,7 @@ def _forward(query, key, value, mask, causal, scale, dropout, states) -> tuple[T
     return (out if dtype is query.dtype else out.to(query.dtype)), sums
 
 
-def _beside(q: Tensor, k: Tensor, v: Tensor) -> int:
+def beside(q: Tensor, k: Tensor, v: Tensor) -> int:
     """How far apart the three lie where they fill one storage side by side, like the outputs of one layer; else 0."""
     if q.untyped_storage() is not k.untyped_storage() or q.untyped_storage() is not v.untyped_storage():
         return 0
@@ -141,15 +154,18 @@ def attention_backward(
     Where those are parts of one tensor, their gradients are parts of one in the same places, which a derivative that
     joins them finds done (see ``moves.adjoining``).
     """
+    there = own()
+    if there is not None:
+        return there.attention_backward(grad, query, key, value, mask, output, sums, causal, scale, dropout, states)
     dtype = _core.float64 if query.dtype is _core.float64 else _core.float32
     g, q, k, v, o = (_along(t, dtype) for t in (grad, query, key, value, output))
     (b, h, n, e), (kh, s), ev = q.shape, k.shape[1:3], v.shape[3]
-    distance = _beside(q, k, v) if dtype is query.dtype else 0
+    distance = beside(q, k, v) if dtype is query.dtype else 0
     if distance:
         room = _core.empty((3 * q.numel(),), dtype)
         dq, dk, dv = (_core.strided_view(room, q.shape, q.stride(), i * distance) for i in range(3))
     else:
-        dq, dk, dv = (_positions_first(dtype, *sizes) for sizes in ((b, h, n, e), (b, kh, s, e), (b, kh, s, ev)))
+        dq, dk, dv = (positions_first(dtype, *sizes) for sizes in ((b, h, n, e), (b, kh, s, e), (b, kh, s, ev)))
         if causal and s > n:  # keys that no query sees
             dk.zero_()
             dv.zero_()
@@ -158,7 +174,7 @@ def attention_backward(
     m = None if mask is None else _spread(mask, q, k)
     slot = _panels(dtype, e, ev)
     given = _arguments(q, k, v, o, m, causal, scale, dropout, states, slot)
-    given |= _strides(BACKWARD, (g, dq, dk, dv)) | {"band": n, "together": h // kh}
+    given |= strides_of(BACKWARD, (g, dq, dk, dv)) | {"band": n, "together": h // kh}
     if states is not None:  # keys are packed once per band, so that its marks stay in the cache
         rows = kernels.QUERIES
         given["band"] = min(max(MARKS // (given["pitch"] * rows), 1) * rows, -(-n // rows) * rows)

@@ -214,14 +214,14 @@ def _with_causal(mask: Tensor, rows: int, columns: int) -> Tensor:
 ALLOWED = {"cudnn": True, "flash": True, "mem_efficient": True, "math": True, "overrideable": True}
 
 
-def _kernels() -> tuple[bool, bool]:
-    """Return whether the fused op and the definition may be used on this thread's device. Where there is no fused op,
-    the definition stands for all kernels.
+def _kernels(query: Tensor, value: Tensor) -> tuple[bool, bool]:
+    """Return whether the fused op and the definition may be used on this thread's device. Where the fused op has no
+    room for a row, the definition stands for all kernels.
     """
     contract = REGISTERED[current_place()]
     if contract is None:
         return ALLOWED["flash"], ALLOWED["math"]
-    if not contract.keeps_tiles:
+    if contract.attention is not None and not contract.attention.covers(query, value):
         return False, True
     return ALLOWED["flash"] or ALLOWED["mem_efficient"] or ALLOWED["cudnn"], ALLOWED["math"]
 
@@ -258,7 +258,7 @@ def scaled_dot_product_attention(
         >>> F.scaled_dot_product_attention(query, key, value, is_causal=True).shape
         taeda.Size([2, 8, 5, 16])
     """
-    by_tiles, by_definition = _kernels()
+    by_tiles, by_definition = _kernels(query, value)
     if by_tiles and core.fits(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
         scale = 1 / math.sqrt(query.size(3)) if scale is None else scale
         return _fused(query, key, value, attn_mask, dropout_p, is_causal, scale)

@@ -289,6 +289,15 @@ def test_rows_to_one_place_are_put_in_the_order_of_the_index():
             lambda y, i, x: y.view(-1).index_put_((i,), x[:, 0]),  # items
             lambda y, i, x: y.view(-1).index_put_((i,), x[:, 0], accumulate=True),
             lambda y, i, x: y.t().index_copy_(1, i, x.t()),
+            lambda y, i, x: y.index_put_((i,), x[:, :1]),  # one item for a row
+            lambda y, i, x: y.t().index_put_((i,), x[:, :4]),  # rows whose items are apart
+            lambda y, i, x: y.t().index_put_((i,), x[:, :1]),
+            lambda y, i, x: y.to(taeda.complex128).t().index_put_((i,), x[:, :4].to(taeda.complex128)),
+            lambda y, i, x: y.to(taeda.int8).t().index_put_((i,), (9 * x[:, :4]).to(taeda.int8)),
+            lambda y, i, x: y.view(2, 2, 4, 12).transpose(1, 3).index_copy_(1, i, x[:, :16].reshape(2, 40, 4, 2)),
+            lambda y, i, x: y.bfloat16().t().index_add_(0, i, x[:, :4].bfloat16()),
+            lambda y, i, x: y.half().t().index_add_(0, i, x[:, :4].half()),
+            lambda y, i, x: y.t().index_put_((i,), x[:, :4], accumulate=True),
         ):
             given = taeda.zeros(4, 48), I[:40] % 4, x[:40]
             assert f(*(t.cuda() for t in given)).cpu().equal(f(*given)) and not driver().faults
@@ -459,6 +468,41 @@ def test_tiles_of_products_are_without_races():
     try:
         for f in (lambda a, b: a @ b, lambda a, b: b.t() @ a.t()):
             assert f(a.cuda(), b.cuda()).cpu().equal(f(a, b)) and not driver().faults
+
+
+@pytest.mark.parametrize("dtype", [
+    taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16, taeda.int8, taeda.complex64
+])  # fmt: skip
+def test_what_is_scattered_along_rows_is_read_by_rows(dtype):
+    g = taeda.Generator().manual_seed(4)
+    y, x = A[: 128 * 24].reshape(128, 24).to(dtype), (9 * B[: 128 * 64]).reshape(128, 64).to(dtype)
+    i = taeda.randint(0, 24, (128, 64), generator=g)
+    for f in (
+        lambda y, i, x: y.clone().scatter_(1, i, x),
+        lambda y, i, x: y.clone().scatter_add_(1, i, x),
+    ):
+        counters = counted(f, y, i, x)[-1]
+        assert counters.of("shared", "load").conflicts == counters.of("shared", "store").conflicts == 0
+        assert counters.of("local", "load").accesses == 0
+        if x.element_size() > 1 and f(y, i, x).equal(y.scatter(1, i, x)):  # the target is not read
+            load, least = counters.of("global", "load"), i.nbytes + x.nbytes
+            assert load.used > 0.98 and load.bytes <= 1.1 * least + 4 * 32 * 4  # the word of the check, by each warp
+
+
+def test_scattered_rows_of_any_layout_are_without_races():
+    g = taeda.Generator().manual_seed(4)
+    y, x = A[: 133 * 64].reshape(133, 64), B[: 133 * 40].reshape(133, 40)
+    i = taeda.randint(0, 16, (133, 40), generator=g)
+    driver().check("full")
+    try:
+        for f in (
+            lambda y, i, x: y.scatter_add(1, i, x),
+            lambda y, i, x: y.t().contiguous().t().scatter(1, i, x),
+            lambda y, i, x: y.view(19, 7, 64).scatter(2, i.view(19, 7, 40)[:, ::2], x.view(19, 7, 40)),
+            lambda y, i, x: y.scatter_reduce(1, i, x, "amax"),
+            lambda y, i, x: (y > 0).scatter(1, i[:, :1], x[:, :1] > 0),
+        ):
+            assert f(y.cuda(), i.cuda(), x.cuda()).cpu().equal(f(y, i, x)) and not driver().faults
     finally:
         driver().check("fast")
 

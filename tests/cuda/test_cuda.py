@@ -68,6 +68,25 @@ def test_counters_of_the_schedules(tmp_path):
         assert (report.refused, report.spilled) == ("", 0), name
 
 
+@pytest.mark.timeout(900)
+def test_attention_by_tiles(tmp_path):
+    """Values, cost and races; NVIDIA's assembler takes each kernel for all architectures and spills nothing."""
+    path = str(ROOT / "tests/cuda/attention.py")
+    out = emulated(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", path, timeout=900, TAEDA_CACHE=str(tmp_path)
+    )
+    assert re.search(r"^\.{15,} +\[100%\]$", out, re.MULTILINE), out
+    assembler = ptxas.find()
+    if assembler is None:
+        pytest.skip("ptxas was not found: the counters hold, but NVIDIA's assembler saw no kernel")
+    texts = {name: text for name, text in ptxas.kernels(tmp_path).items() if re.match("forward|query|key", name)}
+    assert len(texts) > 15
+    for name, text in texts.items():
+        for architecture in ptxas.ARCHITECTURES:
+            report = ptxas.assemble(assembler, text, architecture)
+            assert (report.refused, report.spilled, report.stack) == ("", 0, 0), (name, architecture)
+
+
 @pytest.mark.timeout(600)
 def test_programs_give_the_bits_of_the_cpu():
     out = emulated(

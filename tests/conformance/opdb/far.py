@@ -44,7 +44,7 @@ NO_LAUNCH = {"item", "to", "empty", "empty_like", "new_empty", "new_empty_stride
 DRAWN = set(
     "cauchy exponential geometric log_normal normal normal.in_place rand_like randint_like randn_like uniform".split()
 )
-#: Ops that the CPU computes by tiles, and a GPU by their definition: there values must be close.
+#: Ops whose sums a GPU computes in another order, by other tiles: there values must be close.
 CLOSE = set(
     "nn.functional.scaled_dot_product_attention nn.TransformerEncoder nn.TransformerEncoderLayer "
     "nn.TransformerDecoderLayer".split()
