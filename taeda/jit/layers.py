@@ -45,21 +45,29 @@ def _order(x: Tensor, order: Optional[Tensor]) -> Tensor:
     return x if order is None else aten.index_select(x, 1, order)
 
 
-class LSTM:
+class _Network:
+    """The input and the first state of a network over steps."""
+
+    def _steps(self, input: Tensor, name: str) -> Tensor:
+        if input.dim() != 2 and input.dim() != 3:
+            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+        return input if input.dim() == 3 else aten.unsqueeze(input, 0 if self.batch_first else 1)
+
+    def _zeros(self, x: Tensor, n: int, width: int) -> Tensor:
+        directions = 2 if self.bidirectional else 1
+        return aten.zeros([self.num_layers * directions, n, width], dtype=x.dtype, device=x.device)
+
+
+class LSTM(_Network):
     """``forward__0`` is of a tensor, ``forward__1`` of a packed sequence; ``_script_weights`` are the parameters in
     order."""
 
     def forward__0(self, input: Tensor, hx: Optional[Pair] = None) -> Tuple[Tensor, Pair]:
-        if input.dim() != 2 and input.dim() != 3:
-            raise ValueError(f"LSTM: Expected input to be 2D or 3D, got {input.dim()}D instead")
-        batched = input.dim() == 3
-        x = input if batched else aten.unsqueeze(input, 0 if self.batch_first else 1)
-        directions = 2 if self.bidirectional else 1
+        x, batched = self._steps(input, "LSTM"), input.dim() == 3
         if hx is None:
             n = x.size(0) if self.batch_first else x.size(1)
             width = self.proj_size if self.proj_size > 0 else self.hidden_size
-            h = aten.zeros([self.num_layers * directions, n, width], dtype=x.dtype, device=x.device)
-            c = aten.zeros([self.num_layers * directions, n, self.hidden_size], dtype=x.dtype, device=x.device)
+            h, c = self._zeros(x, n, width), self._zeros(x, n, self.hidden_size)
         else:
             h, c = hx
             if not batched:
@@ -74,12 +82,10 @@ class LSTM:
 
     def forward__1(self, input: PackedSequence, hx: Optional[Pair] = None) -> Tuple[PackedSequence, Pair]:
         x, sizes, order, back = input
-        directions = 2 if self.bidirectional else 1
         if hx is None:
             n = int(sizes[0])
             width = self.proj_size if self.proj_size > 0 else self.hidden_size
-            h = aten.zeros([self.num_layers * directions, n, width], dtype=x.dtype, device=x.device)
-            c = aten.zeros([self.num_layers * directions, n, self.hidden_size], dtype=x.dtype, device=x.device)
+            h, c = self._zeros(x, n, width), self._zeros(x, n, self.hidden_size)
         else:
             h, c = _order(hx[0], order), _order(hx[1], order)
         out, h, c = aten.lstm(
@@ -100,21 +106,16 @@ _networks = "\n".join(f"""
 """ for _name, _parameters, _more, _last in (
     ("network", "h: Tensor", "h", ", self.batch_first"), ("packed_network", "sizes: Tensor, h: Tensor", "sizes, h", "")
 ))  # fmt: skip
-define("recurrent", f"class _Recurrent:{_networks}", globals())
+define("recurrent", f"class _Recurrent(_Network):{_networks}", globals())
 
 
 class RNNBase(_Recurrent):  # type: ignore[name-defined]  # noqa: F821
     """GRU and RNN: as LSTM, with one state."""
 
     def forward__0(self, input: Tensor, hx: Optional[Tensor] = None) -> Pair:
-        if input.dim() != 2 and input.dim() != 3:
-            raise ValueError(f"RNN: Expected input to be 2D or 3D, got {input.dim()}D instead")
-        batched = input.dim() == 3
-        x = input if batched else aten.unsqueeze(input, 0 if self.batch_first else 1)
-        directions = 2 if self.bidirectional else 1
+        x, batched = self._steps(input, "RNN"), input.dim() == 3
         if hx is None:
-            n = x.size(0) if self.batch_first else x.size(1)
-            h = aten.zeros([self.num_layers * directions, n, self.hidden_size], dtype=x.dtype, device=x.device)
+            h = self._zeros(x, x.size(0) if self.batch_first else x.size(1), self.hidden_size)
         else:
             h = hx if batched else aten.unsqueeze(hx, 1)
         out, h = self._network(x, h)
@@ -124,13 +125,7 @@ class RNNBase(_Recurrent):  # type: ignore[name-defined]  # noqa: F821
 
     def forward__1(self, input: PackedSequence, hx: Optional[Tensor] = None) -> Tuple[PackedSequence, Tensor]:
         x, sizes, order, back = input
-        directions = 2 if self.bidirectional else 1
-        if hx is None:
-            h = aten.zeros(
-                [self.num_layers * directions, int(sizes[0]), self.hidden_size], dtype=x.dtype, device=x.device
-            )
-        else:
-            h = _order(hx, order)
+        h = self._zeros(x, int(sizes[0]), self.hidden_size) if hx is None else _order(hx, order)
         out, h = self._packed_network(x, sizes, h)
         return PackedSequence(out, sizes, order, back), _order(h, back)
 
@@ -352,15 +347,6 @@ class _BatchNorm:
                 input, self.running_mean, self.running_var, self.weight, self.bias, from_batch, factor, self.eps
             )
         return batch_norm(input, None, None, self.weight, self.bias, from_batch, factor, self.eps)
-
-
-class Sequential:
-    """One module after the other."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        for module in self:
-            input = module(input)
-        return input
 
 
 class no_grad:

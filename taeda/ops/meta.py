@@ -9,9 +9,9 @@ exceptions: calls that name the device, and calls that need values.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from .. import _core
@@ -36,8 +36,11 @@ def is_meta(device: Any) -> bool:
     return (device if isinstance(device, _core.device) else _core.device(device)).type == "meta"
 
 
-#: The function that raises for a call that needs values, on this thread.
-_refusal: ContextVar[Callable[[], NoReturn] | None] = ContextVar("refusal", default=None)
+class _Thread(threading.local):
+    refuse: Callable[[], NoReturn] | None = None  #: raises for a call that needs values
+
+
+_thread = _Thread()
 
 
 @contextmanager
@@ -47,17 +50,17 @@ def planning(refuse: Callable[[], NoReturn] | None = None) -> Iterator[None]:
     Args:
         refuse: raises for a call that needs values; PyTorch's error is raised without it.
     """
-    before, token = set_place(_META_NUMBER), _refusal.set(refuse or _refusal.get())
+    before, outer = set_place(_META_NUMBER), _thread.refuse
+    _thread.refuse = refuse or outer
     try:
         yield
     finally:
         set_place(before)
-        _refusal.reset(token)
+        _thread.refuse = outer
 
 
 def _needs_values(error: Exception) -> Exception:
-    refuse = _refusal.get()
-    return error if refuse is None else refuse()
+    return error if _thread.refuse is None else _thread.refuse()
 
 
 callbacks.needs_values = _needs_values

@@ -12,8 +12,8 @@ pytest.importorskip("expecttest", reason="the database imports it")
 
 from .opdb.broken import refusals  # noqa: E402
 from .opdb.checks import close, entries, seeded, tensors  # noqa: E402
-from .opdb.translate import Missing, translate  # noqa: E402
-from .test_out import LEFT_OUT, packed, sample_of  # noqa: E402
+from .opdb.translate import translate  # noqa: E402
+from .test_out import LEFT_OUT, case_of, packed  # noqa: E402
 
 NAMES = sorted(entries())
 WITH_OUT = [n for n in NAMES if entries()[n].supports_out and n not in LEFT_OUT]
@@ -54,16 +54,10 @@ def others(t, shape, dtype):
 
 
 def check_out(name):
-    op = entries()[name]
-    if torch.float32 not in op.supported_dtypes("cpu"):
+    found = case_of(name)
+    if found is None:
         return
-    sample, want = sample_of(op)
-    try:
-        ours = translate(op.op)
-    except Missing:
-        return
-    if sample is None:
-        return
+    op, ours, sample, want = found
     first, *rest = tensors(want)
     shape = tuple(first.shape)
     for kind, make in others(torch, shape, first.dtype):

@@ -63,6 +63,19 @@ def sample_of(op):
     return None, None
 
 
+def case_of(name):
+    """An entry, the function here, its sample and the result; None where there is none of these."""
+    op = entries()[name]
+    if torch.float32 not in op.supported_dtypes("cpu"):
+        return None
+    try:
+        ours = translate(op.op)
+    except Missing:
+        return None
+    sample, want = sample_of(op)
+    return None if sample is None else (op, ours, sample, want)
+
+
 def packed(outs, like):
     return outs[0] if isinstance(like, torch.Tensor) else type(like)(outs) if type(like) is list else tuple(outs)
 
@@ -96,16 +109,10 @@ def run(fn, args, kwargs):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_out_is_written_as_in_pytorch(name):
-    op = entries()[name]
-    if torch.float32 not in op.supported_dtypes("cpu"):
+    found = case_of(name)
+    if found is None:
         return
-    sample, want = sample_of(op)
-    try:
-        ours = translate(op.op)
-    except Missing:
-        return
-    if sample is None:
-        return
+    op, ours, sample, want = found
     for kind, maker in MAKERS.items():
         outs = [maker(w) for w in tensors(want)]
         args, kwargs = copy.deepcopy(((sample.input, *sample.args), dict(sample.kwargs)))

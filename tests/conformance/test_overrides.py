@@ -38,18 +38,25 @@ def test_subclasses_keep_their_class():
     both(fn)
 
 
+def loud(t, seen):
+    """Two subclasses of Tensor, one of the other, that note the functions they are asked for and the classes."""
+
+    class Loud(t.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, [k.__name__ for k in types]))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class Louder(Loud):
+        pass
+
+    return Loud, Louder
+
+
 def test_order_and_names_of_calls():
     def fn(t):
         seen = []
-
-        class Loud(t.Tensor):
-            @classmethod
-            def __torch_function__(cls, func, types, args=(), kwargs=None):
-                seen.append((func.__name__, [k.__name__ for k in types]))
-                return super().__torch_function__(func, types, args, kwargs or {})
-
-        class Louder(Loud):
-            pass
+        Loud, Louder = loud(t, seen)
 
         a, b = t.ones(2).as_subclass(Loud), t.ones(2).as_subclass(Louder)
         assert type(t.add(a, b)) is Louder
@@ -439,15 +446,7 @@ def test_a_class_given_inside_vmap():
 def test_who_is_asked_inside_vmap():
     def fn(t):
         seen = []
-
-        class Loud(t.Tensor):
-            @classmethod
-            def __torch_function__(cls, func, types, args=(), kwargs=None):
-                seen.append((func.__name__, [k.__name__ for k in types]))
-                return super().__torch_function__(func, types, args, kwargs or {})
-
-        class Louder(Loud):
-            pass
+        Loud, Louder = loud(t, seen)
 
         class Other(t.Tensor):
             pass

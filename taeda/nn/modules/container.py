@@ -153,7 +153,7 @@ class Sequential(_Row):
         return self
 
     def forward(self, input):
-        for module in self._modules.values():
+        for module in self:
             input = module(input)
         return input
 

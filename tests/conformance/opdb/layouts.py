@@ -9,7 +9,7 @@ import torch
 
 from ..trees import mapped
 from .checks import seeded, tensors
-from .samples import chosen, plain_samples
+from .samples import plain_samples, report
 from .translate import Missing, translate
 
 #: The order of dimensions from the outermost in memory to the innermost, by number of dimensions.
@@ -98,16 +98,5 @@ def check(op, limit=2) -> list[str]:
     return bad
 
 
-def main() -> None:
-    differing = n = 0
-    for name, op, limit in chosen():
-        bad = check(op, limit)
-        n += 1
-        differing += bool(bad)
-        for line in bad:
-            print(f"{name}: {line[:300]}", flush=True)
-    print(f"{n - differing} of {n} agree")
-
-
 if __name__ == "__main__":
-    main()
+    report(check)

@@ -13,7 +13,7 @@ import taeda
 
 from ..trees import mapped
 from .checks import UNSPECIFIED, explain, tensors
-from .samples import chosen, dtype_of, plain_samples
+from .samples import dtype_of, plain_samples, report
 from .translate import translate
 
 
@@ -96,16 +96,5 @@ def check(op, limit=1) -> list[str]:
     return bad
 
 
-def main() -> None:
-    differing = n = 0
-    for name, op, limit in chosen():
-        bad = check(op, limit)
-        n += 1
-        differing += bool(bad)
-        for line in bad[:2]:
-            print(f"{name}: {line[:400]}", flush=True)
-    print(f"{n - differing} of {n} agree")
-
-
 if __name__ == "__main__":
-    main()
+    report(check, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -71,3 +71,15 @@ def chosen() -> Iterator[tuple]:
     for name, op in entries().items():
         if re.search(pattern, name):
             yield name, op, int(limit) or None
+
+
+def report(check: Callable, most: int | None = None) -> None:
+    """Print the faults that ``check(op, limit)`` finds in each entry, at most so many of them, and how many agree."""
+    differing = n = 0
+    for name, op, limit in chosen():
+        bad = check(op, limit)
+        n += 1
+        differing += bool(bad)
+        for line in bad[:most]:
+            print(f"{name}: {line[:400]}", flush=True)
+    print(f"{n - differing} of {n} agree")
