@@ -289,6 +289,9 @@ class InverseGamma(TransformedDistribution):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
+
     Examples:
         >>> taeda.distributions.InverseGamma(3.0, 4.0).mean  # rate / (concentration - 1)
         tensor(2.)
@@ -323,7 +326,11 @@ class InverseGamma(TransformedDistribution):
 
 
 class Half(TransformedDistribution):
-    """``|x|`` for ``x`` of a distribution that is symmetric around 0 and has a ``scale``."""
+    """``|x|`` for ``x`` of a distribution that is symmetric around 0 and has a ``scale``.
+
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
+    """
 
     arg_constraints: ClassVar[dict] = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -408,6 +415,9 @@ class LogNormal(TransformedDistribution):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
+
     Examples:
         >>> taeda.distributions.LogNormal(0.0, 1.0).mean  # exp(loc + scale^2 / 2)
         tensor(1.6487)
@@ -444,6 +454,9 @@ class Pareto(TransformedDistribution):
         alpha: the exponent, above 0.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
 
     Examples:
         >>> d = taeda.distributions.Pareto(1.0, 3.0)
@@ -489,6 +502,9 @@ class Weibull(TransformedDistribution):
         concentration: the exponent, above 0.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
 
     Examples:
         >>> taeda.distributions.Weibull(1.0, 2.0).mean  # gamma(3 / 2)
