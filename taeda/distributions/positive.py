@@ -326,11 +326,7 @@ class InverseGamma(TransformedDistribution):
 
 
 class Half(TransformedDistribution):
-    """``|x|`` for ``x`` of a distribution that is symmetric around 0 and has a ``scale``.
-
-    Raises:
-        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
-    """
+    """``|x|`` for ``x`` of a distribution that is symmetric around 0 and has a ``scale``."""
 
     arg_constraints: ClassVar[dict] = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -368,6 +364,9 @@ class HalfCauchy(Half):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
+
     Examples:
         >>> taeda.distributions.HalfCauchy(1.0).cdf(taeda.tensor(1.0))
         tensor(0.5000)
@@ -390,6 +389,9 @@ class HalfNormal(Half):
         scale: standard deviation of the normal number, above 0.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
 
     Examples:
         >>> taeda.distributions.HalfNormal(1.0).mean  # sqrt(2 / pi)
