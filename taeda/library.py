@@ -108,7 +108,7 @@ class CustomOpDef(CustomOp):
                 self._fake = _gives_nothing
         #: What ``custom_op`` was given, what was registered in its place by type of device, and which of it is off.
         self._first = fn
-        self._kernels: dict[str | None, Callable] = {}
+        self._by_device: dict[str | None, Callable] = {}
         self._disabled: set[str | None] = set()
         self._use(fn)
         _ops[name] = self
@@ -358,17 +358,17 @@ class CustomOpDef(CustomOp):
         kinds = _device_types(device_types)
 
         def decorate(function: Callable) -> Callable:
-            self._kernels |= dict.fromkeys(kinds, function)
-            self._use_kernels()
+            self._by_device |= dict.fromkeys(kinds, function)
+            self._use_registered()
             return function
 
         return decorate if fn is None else decorate(fn)
 
-    def _use_kernels(self) -> None:
+    def _use_registered(self) -> None:
         """Compute the op by what is registered for the CPU, or by the first function where that is off."""
         for kind in ("cpu", None):
-            if kind in self._kernels:
-                self._use(self._first if kind in self._disabled else self._kernels[kind])
+            if kind in self._by_device:
+                self._use(self._first if kind in self._disabled else self._by_device[kind])
                 return
 
     @contextlib.contextmanager
@@ -395,7 +395,7 @@ class CustomOpDef(CustomOp):
         """
         was_on = device_type not in self._disabled
         verb = "enable" if enabled else "disable"
-        if device_type not in self._kernels:
+        if device_type not in self._by_device:
             _log.warning("Attempted to %s the kernel for %s: none is registered for it.", verb, device_type)
         if enabled == was_on:
             _log.warning("Attempted to %s the kernel for %s: it was already %sd.", verb, device_type, verb)
@@ -407,7 +407,7 @@ class CustomOpDef(CustomOp):
 
     def _enable(self, device_type: str, enabled: bool) -> None:
         (self._disabled.discard if enabled else self._disabled.add)(device_type)
-        self._use_kernels()
+        self._use_registered()
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
         """The derivative: ``backward(ctx, *grads)``, after ``setup_context(ctx, inputs, output)``.
@@ -624,7 +624,7 @@ def custom_op(
                 f"{set(declared) or 'nothing'}; let both say the same"
             )
         made = CustomOpDef(name, function, mutates_args, read, kept)
-        made._kernels = dict.fromkeys(kinds, function)
+        made._by_device = dict.fromkeys(kinds, function)
         if "cpu" not in kinds and None not in kinds:
             made._use(None)
         return made

@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,20 @@ def test_parameters_that_are_named_are_there():
         """
 
     assert docs_coverage.unknown(function, inspect.getdoc(function)) == ["c"]
+
+
+def test_errors_of_bases_that_do_not_hold_are_not_said():
+    """What a base says of errors is completed in its subclasses, where these say nothing."""
+    layers = [c for c in vars(taeda.nn).values() if isinstance(c, type) and issubclass(c, taeda.nn.Module)]
+    assert len(layers) > 150
+    assert [
+        c.__name__ for c in layers if re.search(r"Raises:\s+AttributeError: something is assigned", c.__doc__)
+    ] == []
+    D = taeda.distributions
+    transformed = [c for c in vars(D).values() if isinstance(c, type) and issubclass(c, D.TransformedDistribution)]
+    said = [c.__name__ for c in transformed if "these are no transforms" in c.__doc__]
+    assert len(transformed) > 8 and said == ["TransformedDistribution"]
+    assert "a parameter is not in its region" in D.HalfCauchy.__doc__
 
 
 def test_what_griffe_would_warn_of_is_found(tmp_path):

@@ -289,6 +289,9 @@ class InverseGamma(TransformedDistribution):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
+
     Examples:
         >>> taeda.distributions.InverseGamma(3.0, 4.0).mean  # rate / (concentration - 1)
         tensor(2.)
@@ -361,6 +364,9 @@ class HalfCauchy(Half):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
+
     Examples:
         >>> taeda.distributions.HalfCauchy(1.0).cdf(taeda.tensor(1.0))
         tensor(0.5000)
@@ -383,6 +389,9 @@ class HalfNormal(Half):
         scale: standard deviation of the normal number, above 0.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
 
     Examples:
         >>> taeda.distributions.HalfNormal(1.0).mean  # sqrt(2 / pi)
@@ -407,6 +416,9 @@ class LogNormal(TransformedDistribution):
         scale: standard deviation of the logarithm, above 0.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
 
     Examples:
         >>> taeda.distributions.LogNormal(0.0, 1.0).mean  # exp(loc + scale^2 / 2)
@@ -444,6 +456,9 @@ class Pareto(TransformedDistribution):
         alpha: the exponent, above 0.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
 
     Examples:
         >>> d = taeda.distributions.Pareto(1.0, 3.0)
@@ -489,6 +504,9 @@ class Weibull(TransformedDistribution):
         concentration: the exponent, above 0.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
 
     Examples:
         >>> taeda.distributions.Weibull(1.0, 2.0).mean  # gamma(3 / 2)

@@ -302,6 +302,9 @@ class Gumbel(TransformedDistribution):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
+
     Examples:
         >>> taeda.distributions.Gumbel(0.0, 1.0).mean  # Euler's constant
         tensor(0.5772)

@@ -260,6 +260,9 @@ class Kumaraswamy(TransformedDistribution):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
+
     Examples:
         >>> taeda.distributions.Kumaraswamy(2.0, 1.0).cdf(taeda.tensor(0.5))
         tensor(0.2500)
@@ -307,6 +310,9 @@ class LogisticNormal(TransformedDistribution):
         scale: ``(*, n)``, standard deviations, above 0.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
 
     Examples:
         >>> x = taeda.distributions.LogisticNormal(taeda.zeros(2), taeda.ones(2)).sample()
@@ -382,6 +388,9 @@ class RelaxedBernoulli(_Relaxed):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
+
     Examples:
         >>> probs = taeda.tensor([0.1, 0.9], requires_grad=True)
         >>> x = taeda.distributions.RelaxedBernoulli(0.5, probs=probs).rsample()
@@ -442,6 +451,9 @@ class RelaxedOneHotCategorical(_Relaxed):
         logits: ``(*, n)``, their logarithms, up to a constant.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: a parameter is not in its region; in ``log_prob``, a value is not in the support.
 
     Examples:
         >>> d = taeda.distributions.RelaxedOneHotCategorical(0.5, logits=taeda.zeros(3))

@@ -35,10 +35,9 @@ class _ConvNd(Module):
     )  # fmt: skip
 
     def __init__(
-        self, in_channels, out_channels, kernel_size: int | Sequence[int], stride: int | Sequence[int],
-        padding: int | str | Sequence[int], dilation: int | Sequence[int], transposed,
-        output_padding: int | Sequence[int], groups,
-        bias, padding_mode, device: Any = None, dtype: Any = None,
+        self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...], stride: tuple[int, ...],
+        padding: str | tuple[int, ...], dilation: tuple[int, ...], transposed: bool, output_padding: tuple[int, ...],
+        groups: int, bias: bool, padding_mode: str, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         if groups <= 0:
@@ -204,8 +203,8 @@ class _ConvTransposeNd(_ConvNd):
     """The base of transposed convolutions: the ``output_size`` argument of ``forward``."""
 
     def __init__(
-        self, in_channels, out_channels, kernel_size: int | Sequence[int], stride: int | Sequence[int],
-        padding: int | Sequence[int], dilation: int | Sequence[int], transposed, output_padding: int | Sequence[int],
+        self, in_channels, out_channels, kernel_size: tuple[int, ...], stride: tuple[int, ...],
+        padding: tuple[int, ...], dilation: tuple[int, ...], transposed, output_padding: tuple[int, ...],
         groups,
         bias, padding_mode, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip

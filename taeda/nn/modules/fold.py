@@ -51,9 +51,9 @@ class Fold(Module):
         super().__init__()
         self.output_size = output_size
         self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
+        self.dilation: Any = dilation
+        self.padding: Any = padding
+        self.stride: Any = stride
 
     def forward(self, input: Tensor) -> Tensor:
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
@@ -96,9 +96,9 @@ class Unfold(Module):
     ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
-        self.dilation = dilation
-        self.padding = padding
-        self.stride = stride
+        self.dilation: Any = dilation
+        self.padding: Any = padding
+        self.stride: Any = stride
 
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)

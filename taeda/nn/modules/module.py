@@ -90,9 +90,9 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         *args: for the next base class, where ``call_super_init`` is set.
         **kwargs: the same by name.
 
-    Raises:
-        AttributeError: something is assigned before ``super().__init__()``.
-        NotImplementedError: in a call, there is no ``forward``.
+    Note:
+        What is assigned before ``super().__init__()`` is an AttributeError, a call without ``forward`` a
+        NotImplementedError.
 
     Examples:
         >>> class Net(nn.Module):

@@ -59,8 +59,8 @@ class _MaxPoolNd(_Pool):
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
-        self.padding = padding
-        self.dilation = dilation
+        self.padding: Any = padding
+        self.dilation: Any = dilation
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
@@ -218,7 +218,7 @@ class _AvgPoolNd(_Pool):
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
-        self.padding = padding
+        self.padding: Any = padding
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override

@@ -47,7 +47,7 @@ class Upsample(Module):
     __constants__ = ("size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor")
 
     def __init__(
-        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None,
+        self, size: int | Sequence[int] | None = None, scale_factor: float | tuple[float, ...] | None = None,
         mode: str = "nearest", align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:  # fmt: skip
@@ -91,7 +91,7 @@ class UpsamplingNearest2d(Upsample):
     """
 
     def __init__(
-        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+        self, size: int | Sequence[int] | None = None, scale_factor: float | tuple[float, ...] | None = None
     ) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
@@ -110,6 +110,6 @@ class UpsamplingBilinear2d(Upsample):
     """
 
     def __init__(
-        self, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+        self, size: int | Sequence[int] | None = None, scale_factor: float | tuple[float, ...] | None = None
     ) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -53,12 +53,12 @@ class DataParallel(Module):
         there = _all_devices()
         if not there and len({str(i) for i in device_ids or ()}) > 1:
             raise ValueError(
-                f"DataParallel: expected at most one device, got device_ids={list(device_ids)}: there is no accelerator"
+                f"DataParallel: expected at most one device, got device_ids={device_ids}: there is no accelerator"
             )
         self.module = module
         self.dim = dim
         self.devices = [device(i) for i in (there if device_ids is None else device_ids)] if there else []
-        self.device_ids = [d.index for d in self.devices] if there else list(device_ids or ())
+        self.device_ids = [d.index for d in self.devices] if there else device_ids
         self.output_device: Any = output_device
         if self.devices:
             self.output_device = device(output_device) if output_device is not None else self.devices[0]
