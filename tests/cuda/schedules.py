@@ -468,6 +468,8 @@ def test_tiles_of_products_are_without_races():
     try:
         for f in (lambda a, b: a @ b, lambda a, b: b.t() @ a.t()):
             assert f(a.cuda(), b.cuda()).cpu().equal(f(a, b)) and not driver().faults
+    finally:
+        driver().check("fast")
 
 
 @pytest.mark.parametrize("dtype", [
