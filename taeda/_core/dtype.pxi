@@ -480,13 +480,13 @@ class Size(tuple):
         return size_item(self, index)
 
     def __add__(self, other):
-        return size_of(tuple.__add__(self, tuple(other)))
+        return as_size(tuple.__add__(self, tuple(other)))
 
     def __radd__(self, other):
-        return size_of(tuple(other) + tuple(self))
+        return as_size(tuple(other) + tuple(self))
 
     def __mul__(self, n):
-        return size_of(tuple.__mul__(self, n))
+        return as_size(tuple.__mul__(self, n))
 
     __rmul__ = __mul__
 
@@ -507,13 +507,13 @@ cdef PyTypeObject* SIZE = <PyTypeObject*>Size
 
 cdef object size_item(object self, object index):
     item = (<PyTypeObject*>tuple).tp_as_mapping.mp_subscript(self, index)
-    return size_of(item) if PySlice_Check(index) else item
+    return as_size(item) if PySlice_Check(index) else item
 
 
 SIZE.tp_as_mapping.mp_subscript = size_item  # takes a quarter of the time of the method above
 
 
-cdef object size_of(tuple items):
+cdef object as_size(tuple items):
     """The Size of ``items``."""
     cdef Py_ssize_t i
     cdef object x, t = SIZE.tp_alloc(SIZE, len(items))
