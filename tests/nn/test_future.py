@@ -110,7 +110,7 @@ def test_subclasses_are_converted_and_loaded_whole(swapping):
 
 def test_what_cannot_be_swapped_says_its_name(swapping):
     class Own(nn.Parameter):
-        pass
+        __slots__ = ("mark",)
 
     layer = nn.Linear(2, 3)
     layer.weight = Own(layer.weight.detach())
