@@ -199,7 +199,8 @@ def _by_parts(func, leaves, structure, dims, out_dims, randomness, size):
     nested = [x for x, dim in zip(leaves, dims, strict=True) if dim is not None and x.is_nested]
     if any(dim and x.is_nested for x, dim in zip(leaves, dims, strict=True)):
         raise RuntimeError(f"Nested tensors can only be vmapped over dim=0, but got dim={max(filter(None, dims))}")
-    rows, batched = [], []
+    rows: list = []
+    batched: list[bool] = []
     for i in range(size):
         some = [
             x if dim is None else x.unbind()[i].unsqueeze(0) if x.is_nested else x.narrow(dim, i, 1)
