@@ -179,7 +179,8 @@ cdef object plan_call(object function, PyObject** args, Py_ssize_t n, PyObject* 
     if result is not NotImplemented:
         return result
     if here() == META_NUMBER:
-        if type(function) is Op and any_conjugate_view(args, n, 2):
+        if type(function) is Op and any_conjugate_view(
+                args, n + (0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)), 2):
             return call_conjugated(<Op>function, args, n, kwnames)
         return NotImplemented
     cdef int before = swap_place(META_NUMBER)
@@ -243,7 +244,7 @@ cdef object run_there(Op op, int number, PyObject** args, Py_ssize_t n, PyObject
     cdef PyObject* out = NULL
     cdef PyObject* before = running
     cdef object packed
-    if any_conjugate_view(args, n, 2):
+    if any_conjugate_view(args, n + (0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)), 2):
         return call_conjugated(op, args, n, kwnames)
     packed = bind(op, args, n, kwnames, bound, &out)
     running = <PyObject*>op

@@ -419,7 +419,7 @@ cdef Tensor complex_part(Tensor input, int part):
         t.strides[d] = times(t.strides[d], 2)
     t.raw = input.raw + part * ITEMSIZE[t.code]
     if is_conjugate_view(input) and part == 0:
-        t.holds = VALUES  # the real part is the conjugate's too
+        t.holds = holding(t)  # the real part is the conjugate's too
     refresh(t)
     return t
 
@@ -430,10 +430,15 @@ def view_conjugated(Tensor input):
     """
     cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
     if is_conjugate_view(input):
-        t.holds = VALUES
-    elif t.holds == VALUES:
+        t.holds = holding(t)
+    elif t.holds == VALUES or t.device_type > META_NUMBER:
         t.holds = CONJUGATES
     return t
+
+
+cdef inline Holding holding(Tensor t) noexcept:
+    """What a tensor of its device holds that shows its memory as it is."""
+    return NOTHING if t.device_type else VALUES
 
 
 def view_as_real_body(Tensor input):

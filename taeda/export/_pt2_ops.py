@@ -134,13 +134,13 @@ def _to(node: Node, g: dict) -> Any:
 
 
 def _arange(node: Node, g: dict) -> Any:
-    bounds = [*g.get("args", ()), *(g[k] for k in ("start", "end", "step") if k in g)]
-    dtype = {"*dtype": g.get("dtype") or node.meta["val"].dtype}
-    names = {1: ("default", ("end",)), 2: ("start", ("start", "end")), 3: ("start_step", ("start", "end", "step"))}
-    if len(bounds) not in names:
-        return None
-    overload, keys = names[len(bounds)]
-    return f"arange.{overload}", {**dict(zip(keys, bounds, strict=True)), **dtype}
+    places, named = g.get("args", ()), g.get("bounds", {})
+    keys = ("end",) if len(places) == 1 and "end" not in named else ("start", "end", "step")
+    bounds = {**dict(zip(keys, places, strict=False)), **named}
+    overload = "start_step" if "step" in bounds else "start" if "start" in bounds else "default"
+    if overload == "start_step":
+        bounds.setdefault("start", 0)
+    return f"arange.{overload}", {**bounds, "*dtype": g.get("dtype") or node.meta["val"].dtype}
 
 
 def _cdist(node: Node, g: dict) -> Any:

@@ -352,3 +352,31 @@ def test_softmax_of_sparse_tensors():
 def test_equal_answers_on_every_device():
     x = here()
     assert taeda.equal(x.to("far"), x.to("far")) and not taeda.equal(x.to("far"), -x.to("far"))
+
+
+def write_through(x):
+    x.conj().mul_(2 + 1j)
+    x.conj()[0] = 3 + 2j
+    x.conj().imag.add_(1)
+    return x
+
+
+def differentiated(x):
+    x = x.detach().requires_grad_()
+    y = x * 1
+    z = y.conj()
+    (z.imag.sum() + (x.conj() * x).real.sum() + (x.mH @ x).abs().sum()).backward()
+    return x.grad
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.conj(), lambda x: x.conj().conj(), lambda x: x.conj() * 2, lambda x: x.mH @ x, lambda x: x.conj().imag,
+    lambda x: x.conj().real, lambda x: x.conj().t()[1:].reshape(-1), lambda x: taeda.cat([x.conj(), x]),
+    lambda x: taeda.stack((x.conj(), x)).sum(0), lambda x: taeda.mul(x, x, out=taeda.empty_like(x).conj()),
+    lambda x: x.conj().to(taeda.complex128), lambda x: x.new_tensor(x.conj()[0, 0].item()), write_through, differentiated,
+])  # fmt: skip
+def test_conjugate_views_are_views_on_every_device(function):
+    x = taeda.tensor([[1 + 2j, 3 - 1j], [0.5j, -2 + 1j], [1 - 1j, 4]])
+    want, got = function(x.clone()), function(x.to("far"))
+    assert (got.is_conj(), got.is_neg()) == (want.is_conj(), want.is_neg())
+    taeda.testing.assert_close(got.cpu().resolve_conj().resolve_neg(), want.resolve_conj().resolve_neg())

@@ -161,7 +161,19 @@ def numbers_first(t, x, n):
     return t.remainder(5, x), 3 - x, 2 / x, t.sum(x, dim=0), x.prod(1, keepdim=True), x.round(decimals=1)
 
 
-@pytest.mark.parametrize("function", [bags, orders, without_grad, numbers_first])
+def ranges(t, x, n):
+    """Bounds by place and by name."""
+    made = [
+        T.arange(1, end=7, step=2),
+        T.arange(end=3),
+        T.arange(end=7, start=1, step=2),
+        T.arange(5, 1, -2),
+        T.arange(3),
+    ]
+    return tuple(x.sum() + m for m in made)
+
+
+@pytest.mark.parametrize("function", [bags, orders, without_grad, numbers_first, ranges])
 def test_steps_of_several_results(function):
     program = taeda.export.export(Calls(taeda, function), as_taeda(inputs()))
     theirs = loaded(program).module()
