@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from .. import _core
 from .._core import Tensor
-from .._core import attention as core
+from .._core.attention import draw
 from .._core import tensor as views
 from ..ops._attention import BACKWARD, FORWARD, beside, positions_first, strides_of
 from . import _attention_kernels as kernels
@@ -55,7 +55,7 @@ def attention(query, key, value, mask, causal, scale) -> tuple[Tensor, Tensor]:
 
 def attention_dropout(query, key, value, mask, causal, scale, dropout) -> tuple[Tensor, Tensor, Tensor]:
     """The same with weights dropped; with the seed and the number of the call that drew."""
-    states = core.draw(query, key)
+    states = draw(query, key)
     return *_forward(query, key, value, mask, causal, scale, dropout, states), states
 
 

@@ -76,7 +76,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __reduce_ex__(self, protocol):
         state = vars(self) or None
-        args = (self.data, self.requires_grad, OrderedDict())
+        args: tuple = (self.data, self.requires_grad, OrderedDict())
         return (_rebuild_parameter, args) if state is None else (_rebuild_parameter_with_state, (*args, state))
 
 

@@ -92,8 +92,8 @@ class Builder:
                 if hasattr(error, "node"):
                     raise  # the error of a node in an inner graph
                 kind = NotImplementedError if isinstance(error, NotImplementedError) else ValueError
-                refusal = kind(f"ONNX op {node.op} (node {node.name!r}): {error}")
-                refusal.node = node.name  # type: ignore[attr-defined]
+                refusal: Any = kind(f"ONNX op {node.op} (node {node.name!r}): {error}")
+                refusal.node = node.name
                 raise refusal from error
             if proto.op_type == "Gradient" and proto.domain == TRAINING:
                 node.graphs["body"] = _ancestors(nodes, node.attributes)

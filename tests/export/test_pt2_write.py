@@ -164,11 +164,11 @@ def numbers_first(t, x, n):
 def ranges(t, x, n):
     """Bounds by place and by name."""
     made = [
-        T.arange(1, end=7, step=2),
-        T.arange(end=3),
-        T.arange(end=7, start=1, step=2),
-        T.arange(5, 1, -2),
-        T.arange(3),
+        t.arange(1, end=7, step=2),
+        t.arange(end=3),
+        t.arange(end=7, start=1, step=2),
+        t.arange(5, 1, -2),
+        t.arange(3),
     ]
     return tuple(x.sum() + m for m in made)
 
