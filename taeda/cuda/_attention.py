@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from .. import _core
 from .._core import Tensor
-from .._core.attention import draw
 from .._core import tensor as views
+from .._core.attention import draw
 from ..ops._attention import BACKWARD, FORWARD, beside, positions_first, strides_of
 from . import _attention_kernels as kernels
 
