@@ -443,6 +443,36 @@ def test_addresses_are_asked_for_in_exchange_alone():
         assert asked == wanted.get(path.name, []), path.name
 
 
+#: Modules outside `cuda` and the stand-in that say "cuda" in code: where devices are parsed, where a name of PyTorch's has
+#: it (`is_cuda`, `Module.cuda`, `GradScaler`'s default), and where errors and options of PyTorch's name it.
+NAME_CUDA = """_namespaces _settings amp.autocast_mode amp.grad_scaler autograd.graph backends compiler
+    distributed.engines.nccl distributed.fsdp.sharded_grad_scaler distributed.groups export._encoding export._values
+    func.batched graph.backends graph.capture graph.options jit.builtins jit.sugar kernels.target library
+    nn.modules.module nn.parameter nn.utils.rnn ops.conversion ops.devices ops.linalg.svd ops.meta optim.optimizer
+    profiler.events profiler.legacy profiler.profiler profiler.table storage utils._memory_use utils.cpp_extension
+    version""".split()
+CORE_NAMES_CUDA = {"devices.pyx", "dtype.pxi", "storage.pxi", "tensor.pxi"}
+
+
+def test_few_modules_know_of_one_kind_of_device():
+    """A body plans for every device; the word stands where devices are parsed and where PyTorch's names have it."""
+
+    def words(path):
+        tree = ast.parse(path.read_text())
+        texts = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}  # docstrings
+        for n in ast.walk(tree):
+            if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in texts:
+                yield n.value
+            yield getattr(n, "attr", "") or (n.name if isinstance(n, ast.FunctionDef) else "")
+
+    own = [p for p in _sources() if p.suffix == ".py" and _module(p).partition(".")[0] not in ("cuda", "standin")]
+    assert sorted(_module(p) for p in own if any("cuda" in word.lower() for word in words(p))) == sorted(NAME_CUDA)
+    code = {p.name: re.sub(r'""".*?"""', "", p.read_text(), flags=re.S) for p in _core_files()}
+    assert {
+        name for name, text in code.items() if re.search("^[^#]*(?:[\"'.]cuda|is_cuda)", text, re.M)
+    } == CORE_NAMES_CUDA
+
+
 def test_helpers_of_launchers_have_one_definition():
     for name, files in DEFINED_ONCE.items():
         define = re.compile(rf"^cdef [\w* ]*\b{name}\((?=[^)]*\)[^:\n]*:$)", re.MULTILINE)

@@ -61,12 +61,21 @@ def _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode):
     """Checked ``(size of the output, kernel, stride, padding, dilation)``."""
     _expect_bool(name, "ceil_mode", ceil_mode)
     _check_input(name, n, input)
+    even = type(kernel_size) is type(padding) is type(dilation) is int and (stride is None or type(stride) is int)
+    find = _even_window if even else _window_of
+    return find(name, n, input.shape, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _window_of(name, n, shape, kernel_size, stride, padding, dilation, ceil_mode):
     kernel = _tuple(kernel_size, n, name, "kernel_size")
     left_out = stride is None or (isinstance(stride, (tuple, list)) and not stride)
     stride = kernel if left_out else _tuple(stride, n, name, "stride")
     padding, dilation = _tuple(padding, n, name, "padding"), _tuple(dilation, n, name, "dilation")
-    size = _windows(name, tuple(input.shape[-n - 1 :]), kernel, stride, padding, dilation, ceil_mode)
+    size = _windows(name, tuple(shape[-n - 1 :]), kernel, stride, padding, dilation, ceil_mode)
     return size, kernel, stride, padding, dilation
+
+
+_even_window = kept(_window_of)
 
 
 @kept
