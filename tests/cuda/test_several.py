@@ -15,7 +15,7 @@ def test_two_processes(name, tmp_path):
         "-m", "taeda.distributed.run", "--nproc-per-node=2", str(ROOT / "tests/cuda/several.py"), *name.split(),
         TAEDA_TARGET="lane", TMPDIR=str(tmp_path),
     )  # fmt: skip
-    assert out.split() == ["done", "done"]
+    assert "".join(out.split()) == "donedone"  # processes write at the same time
     assert not list(tmp_path.glob("taeda-nccl-*"))  # nothing is left of the exchange
 
 
@@ -36,7 +36,7 @@ def test_calls_that_differ_and_a_gpu_of_two_processes():
         "-m", "taeda.distributed.run", "--nproc-per-node=2", str(ROOT / "tests/cuda/several.py"), "different",
         TAEDA_DISTRIBUTED_DEBUG="1",
     )  # fmt: skip
-    assert out.split() == ["done", "done"]
+    assert "".join(out.split()) == "donedone"  # processes write at the same time
 
 
 def test_without_nccl_the_error_says_what_is_missing():

@@ -58,7 +58,7 @@ _LEFT_OUT = {
     ),
     "asks for a setting": (
         "are_deterministic_algorithms_enabled get_default_device get_default_dtype get_deterministic_debug_mode "
-        "get_float32_matmul_precision get_num_interop_threads get_num_threads get_printoptions get_rng_state initial_seed "
+        "get_device_module get_float32_matmul_precision get_num_interop_threads get_num_threads get_printoptions get_rng_state initial_seed "
         "is_deterministic_algorithms_warn_only_enabled is_grad_enabled is_inference_mode_enabled is_warn_always_enabled"
     ),
     "takes functions": "Tensor.apply_ Tensor.map_ Tensor.map2_ Tensor.register_hook Tensor.register_post_accumulate_grad_hook",

@@ -209,7 +209,7 @@ def hooks_that_change_gradients():
     y.register_hook(lambda g: g * 3 + 1)
     seen = []
     x.register_hook(lambda g: seen.append(g * 1))
-    x.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(2))
+    x.register_post_accumulate_grad_hook(lambda p: [p.grad.mul_(2)].clear())
     (y.sin() + y).sum().backward()
     return x.grad, *seen
 

@@ -118,7 +118,7 @@ def test_who_looks_sees_every_pass(where):
         elif where == "leaf":
             handle = weight.register_hook(lambda g: (seen.append(g.clone()), handle.remove(), g * 3)[2])
         elif where == "after accumulation":
-            handle = weight.register_post_accumulate_grad_hook(lambda p: (seen.append(p.grad.clone()), handle.remove()))
+            handle = weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.clone()) or handle.remove())
         elif where == "node":
             loss.grad_fn.register_hook(lambda made, got: seen.extend(g.clone() for g in got[:1]))
         elif where == "before a node":
