@@ -16,7 +16,7 @@ import taeda  # the checkout's: see PYTHONPATH
 from taeda.jit.schemas import find_function
 
 FILE = Path(taeda.__file__).parent / "aten" / "schemas.txt"
-_LEFT_OUT = re.compile(r"Dimname|mkldnn_|AnyClass|Await|\((int|bool|float|complex|Tensor), t(Val)?\)")
+_LEFT_OUT = re.compile(r"Dimname|mkldnn_|AnyClass|Await|filename|\((int|bool|float|complex|Tensor), t(Val)?\)")
 
 
 def lines() -> list[str]:

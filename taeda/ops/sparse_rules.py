@@ -26,7 +26,7 @@ def _is_sparse(x: Any) -> bool:
 RULES["sparse_mask"] = sparse_mask.__wrapped__
 RULES["pin_memory"] = pin_memory.__wrapped__
 RULES["svd_lowrank"], RULES["pca_lowrank"] = svd_lowrank.__wrapped__, pca_lowrank.__wrapped__
-RULES["new"] = lambda self, *args, **kwargs: legacy(*args, of=self.dtype, **kwargs)
+RULES["new"] = lambda self, *args, **kwargs: legacy(*args, dtype=self.dtype, **kwargs)
 
 
 @rule("type")

@@ -10,13 +10,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import taeda
-from taeda._schema import Argument, Schema
+from taeda._schema import Argument, Schema, parse_schema
 from taeda.aten import packet
 from taeda.aten.signatures import signature
 from taeda.library import _ops
 
 #: The kind of a value, and whether None is taken, whether it is a list, and whether None is taken in the list.
 Form = tuple[str, bool, bool, bool]
+
+#: A native op that scripts may not call, since it reads files. Libraries may.
+FROM_FILE = parse_schema(
+    "from_file(str filename, bool? shared=None, int? size=0, *, ScalarType? dtype=None, Layout? layout=None, "
+    "Device? device=None, bool? pin_memory=None) -> Tensor"
+)
 
 #: What a library said as it was loaded: ``((namespace, kind, key), schema)``; and a function's name and address.
 declared: list[tuple[tuple[str, str, str], str]] = []
@@ -46,7 +52,9 @@ def op_of(name: str, overload: str) -> tuple[Callable, list[Form], list[Form]]:
     """
     library, _, label = name.partition("::")
     own = _ops.get(name)
-    schema = signature(label, overload) if library == "aten" else None if own is None else own._read
+    schema = None if own is None else own._read
+    if library == "aten":
+        schema = FROM_FILE if (label, overload) == ("from_file", "") else signature(label, overload)
     if schema is None:
         raise RuntimeError(f"a library calls the op {name}.{overload or 'default'}, which is not there")
     function: Any = packet(label).computes(overload) if library == "aten" else own
