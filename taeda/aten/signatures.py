@@ -70,6 +70,9 @@ def matched(
         ours: its parameters. One that the op does not have stands for the op's in the same place.
         given: the arguments by the names of the function here.
         value_of: gives an argument's value, for steps of graphs.
+
+    Returns:
+        The signature and the arguments; None where no signature takes them.
     """
     wrapping = _OTHERWISE.get(name, (name,))[0] in _WRAPPING
     for schema in _overloads(name):
