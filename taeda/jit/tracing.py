@@ -96,6 +96,7 @@ class Recorder:
     """
 
     composites = True
+    records = True  #: what others write to memory it does not see
 
     def __init__(self, function: ir.Function, values: list[Any], root: nn.Module | None = None) -> None:
         self.function = function

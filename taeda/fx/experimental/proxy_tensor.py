@@ -60,6 +60,7 @@ class _Recorder:
     """The mode, below all others, so that it sees the computed ops. It records an op, and runs it."""
 
     composites = True
+    records = True  #: what others write to memory it does not see
 
     def __init__(self, tracer: PythonKeyTracer, decompositions: dict[Any, Callable]) -> None:
         self.tracer = tracer

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from taeda._core import mode_stack
+
 _lock = threading.Lock()
 _loaded: dict[Path, tuple] = {}
 
@@ -75,14 +77,19 @@ def _declare(calls: Any, native: Any) -> list:
         label = f"{place[0]}::{name.rpartition('::')[2]}"
         schema = _ops[label]._read if label in _ops else None
         if schema is not None:
-            libraries[place].impl(name, _function(native.call, address, schema, *calls.forms(schema)), place[2])
+            libraries[place].impl(name, _function(label, native.call, address, schema, *calls.forms(schema)), place[2])
     return list(libraries.values())
 
 
-def _function(call: Callable, address: int, schema: Any, forms: list, results: list) -> Callable:
+def _function(label: str, call: Callable, address: int, schema: Any, forms: list, results: list) -> Callable:
     """A function of the library as one of Python, with the defaults of its signature."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        if any(getattr(mode, "records", False) for mode in mode_stack()):
+            raise NotImplementedError(
+                f"{label}: jit.trace and make_fx cannot record a library's function, which writes to memory by itself; "
+                "torch.export and torch.compile take it as one op"
+            )
         given = [*args, *(kwargs.get(a.name, a.default) for a in schema.arguments[len(args) :])]
         made = call(address, given, forms, results)
         return made[0] if len(made) == 1 else tuple(made) if made else None
