@@ -780,11 +780,13 @@ class Tensor:
     ) -> Tensor:
         r"""The indices that bring ``dim`` into order: ``input[argsort(input)]`` is sorted. See :func:`sort`."""
     def as_strided(
-        self, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None
+        self, size: Sequence[builtins.int] | builtins.int, stride: Sequence[builtins.int] | builtins.int,
+        storage_offset: builtins.int | None = None
     ) -> Tensor:
         r"""A view with any sizes and strides on the memory of ``input``: element ``(i, j)`` is at ..."""
     def as_strided_scatter(
-        self, src: Tensor | Number, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None
+        self, src: Tensor | Number, size: Sequence[builtins.int] | builtins.int, stride: Sequence[builtins.int] |
+        builtins.int, storage_offset: Any = None
     ) -> Tensor:
         r"""A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look."""
     def as_subclass(self, cls: Any) -> Any:
@@ -825,7 +827,7 @@ class Tensor:
         r"""Fills ``input`` with ones, with probability ``p``, and zeros, in place."""
     def bfloat16(self, memory_format: Any = None) -> Tensor:
         r"""``input`` as ``bfloat16``: ``input.to(taeda.bfloat16)``."""
-    def bincount(self, weights: Any = None, minlength: Number = 0) -> Tensor:
+    def bincount(self, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
         r"""How often each number from 0 on occurs in a vector, or the sum of its weights."""
     def bitwise_and(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``input & other``: the bits that both have."""
@@ -877,7 +879,7 @@ class Tensor:
         r"""The inverse of ``A = L @ L.mH``, given by its Cholesky factor ``L``."""
     def cholesky_solve(self, L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
         r"""``X`` with ``A @ X = B``, for ``A = L @ L.mH`` given by its Cholesky factor ``L``."""
-    def chunk(self, chunks: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         r"""At most ``chunks`` pieces of equal size along ``dim``; the last may be smaller"""
     def clamp(self, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
         r"""``min(max(input, min), max)``: ``input`` held between two bounds. The gradient is 0 outside."""
@@ -899,7 +901,7 @@ class Tensor:
         r"""In-place form of :func:`clamp`: ``input`` is overwritten with the result and given back."""
     def clone(self, *, memory_format: Any = ...) -> Tensor:
         r"""A copy of ``input`` in memory of its own"""
-    def combinations(self, r: Number = 2, with_replacement: builtins.bool = False) -> Tensor:
+    def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
         r"""All ways to choose ``r`` elements of a vector, in order of position, as rows."""
     def conj(self) -> Tensor:
         r"""The complex conjugate: ``a - bi`` for ``a + bi``"""
@@ -929,7 +931,7 @@ class Tensor:
         r"""In-place form of :func:`cosh`: ``input`` is overwritten with the result and given back."""
     def count_nonzero(self, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
         r"""The number of elements along ``dim`` that are not 0."""
-    def cov(self, *, correction: Number = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    def cov(self, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
         r"""The covariance matrix: ``out[i, j] = sum((x_i - mean_i) * (x_j - mean_j)) / (n - correction)``."""
     def cpu(self, memory_format: Any = None) -> Tensor:
         r"""``input`` on the CPU; itself where it is there already."""
@@ -962,19 +964,19 @@ class Tensor:
         r"""The determinant: how much a matrix scales volumes."""
     def detach_copy(self) -> Tensor:
         r"""A copy of ``input``, in memory of its own, that is not part of the graph."""
-    def diag(self, diagonal: Number = 0) -> Tensor:
+    def diag(self, diagonal: builtins.int = 0) -> Tensor:
         r"""A matrix with a vector on its diagonal, or the diagonal of a matrix."""
-    def diag_embed(self, offset: Number = 0, dim1: builtins.int = -2, dim2: Number = -1) -> Tensor:
+    def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
         r"""Matrices with the last dimension of ``input`` on a diagonal and zeros elsewhere."""
-    def diagflat(self, offset: Number = 0) -> Tensor:
+    def diagflat(self, offset: builtins.int = 0) -> Tensor:
         r"""A matrix with all elements of ``input`` on its diagonal and zeros elsewhere."""
-    def diagonal(self, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1) -> Tensor:
+    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         r"""The diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension: ``out[..., i] = ..."""
     def diagonal_scatter(
-        self, src: Tensor | Number, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1
+        self, src: Tensor | Number, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
     ) -> Tensor:
         r"""A copy of ``input`` with ``src`` on the diagonal that :func:`diagonal` would view."""
-    def diff(self, n: Number = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None) -> Tensor:
         r"""The differences of neighbours along ``dim``, ``input[i + 1] - input[i]``, taken ``n`` times."""
     def digamma(self, *, out: Any = None) -> Tensor:
         r"""The derivative of :func:`lgamma`: ``gamma'(input) / gamma(input)``."""
@@ -984,23 +986,23 @@ class Tensor:
         r"""The dimensions from the outermost in memory to the innermost."""
     def dist(self, other: Tensor | Number, p: Any = 2) -> Tensor:
         r"""The ``p``-norm of ``input - other``: their distance."""
-    def div(self, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Tensor:
+    def div(self, other: Tensor | Number, *, rounding_mode: builtins.str | None = None, out: Any = None) -> Tensor:
         r"""``input / other``, also rounded."""
-    def div_(self, other: Tensor | Number, *, rounding_mode: Any = None) -> Tensor:
+    def div_(self, other: Tensor | Number, *, rounding_mode: builtins.str | None = None) -> Tensor:
         r"""In-place form of :func:`div`: ``input`` is overwritten with the result and given back."""
-    def divide(self, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Tensor:
+    def divide(self, other: Tensor | Number, *, rounding_mode: builtins.str | None = None, out: Any = None) -> Tensor:
         r"""``input / other``, also rounded."""
-    def divide_(self, other: Tensor | Number, *, rounding_mode: Any = None) -> Tensor:
+    def divide_(self, other: Tensor | Number, *, rounding_mode: builtins.str | None = None) -> Tensor:
         r"""In-place form of :func:`div`: ``input`` is overwritten with the result and given back."""
     def dot(self, tensor: Tensor, *, out: Any = None) -> Tensor:
         r"""The inner product of two vectors: the sum of ``input[i] * tensor[i]``"""
     def double(self, memory_format: Any = None) -> Tensor:
         r"""``input`` as ``float64``: ``input.to(taeda.float64)``."""
-    def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def dsplit(self, indices_or_sections: Sequence[builtins.int] | builtins.int) -> tuple[Tensor, ...]:
         r"""Pieces along dimension 2: so many of equal size, or cut before given positions."""
     def eig(*args: Any, **kwargs: Any) -> Tensor:
         r"""Removed from PyTorch: use linalg.eig or linalg.eigvals, which are complex"""
-    def elu_kernel_(self, alpha: Any, scale: Any, input_scale: Any, *, unit: builtins.bool = False) -> Tensor:
+    def elu_kernel_(self, alpha: Number, scale: Any, input_scale: Any, *, unit: builtins.bool = False) -> Tensor:
         r"""In-place form of :func:`elu_kernel`: ``input`` is overwritten with the result and given back."""
     def eq(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""Whether the elements are equal; NaN equals nothing, not even NaN."""
@@ -1050,7 +1052,7 @@ class Tensor:
         r"""The whole part: ``input`` rounded toward zero."""
     def fix_(self) -> Tensor:
         r"""In-place form of :func:`trunc`: ``input`` is overwritten with the result and given back."""
-    def flatten(self, start_dim: Number = 0, end_dim: Number = -1) -> Tensor:
+    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         r"""Dimensions ``start_dim`` to ``end_dim`` merged into one."""
     def flip(self, *dims: Any) -> Tensor:
         r"""The elements in reverse order along ``dims``."""
@@ -1094,7 +1096,9 @@ class Tensor:
         r"""In-place form of :func:`igammac`: ``input`` is overwritten with the result and given back."""
     def gammaln_(self) -> Tensor:
         r"""In-place form of :func:`lgamma`: ``input`` is overwritten with the result and given back."""
-    def gather(self, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False, out: Any = None) -> Tensor:
+    def gather(
+        self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None
+    ) -> Tensor:
         r"""The elements at ``index`` along ``dim``; for ``dim=1``: ``out[i][j] = input[i][index[i][j]]``."""
     def gcd(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""The greatest common divisor, not negative."""
@@ -1141,14 +1145,14 @@ class Tensor:
         r"""0 below 0, 1 above it, and ``values`` at 0."""
     def heaviside_(self, values: Any) -> Tensor:
         r"""In-place form of :func:`heaviside`: ``input`` is overwritten with the result and given back."""
-    def histc(self, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
+    def histc(self, bins: builtins.int = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
         r"""How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max``."""
     def histogram(
         self, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any =
         None
     ) -> return_types.histogram:
         r"""How many elements (or how much weight) lie in each bin."""
-    def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def hsplit(self, indices_or_sections: Sequence[builtins.int] | builtins.int) -> tuple[Tensor, ...]:
         r"""Pieces along dimension 1 (0 for vectors): so many of equal size, or cut before given positions."""
     def hypot(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``sqrt(input ** 2 + other ** 2)``, the length of the hypotenuse, without overflow on the way."""
@@ -1166,32 +1170,34 @@ class Tensor:
         r"""The regularised upper incomplete gamma function: ``1 - igamma(input, other)``, accurate also ..."""
     def igammac_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`igammac`: ``input`` is overwritten with the result and given back."""
-    def index_add(self, dim: builtins.int, index: Any, source: Any, *, alpha: Number = 1, out: Any = None) -> Tensor:
+    def index_add(
+        self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1, out: Any = None
+    ) -> Tensor:
         r"""A copy of ``input`` with ``alpha`` times the slices of ``source`` added at ``index`` along ..."""
-    def index_add_(self, dim: builtins.int, index: Any, source: Any, *, alpha: Number = 1) -> Tensor:
+    def index_add_(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
         r"""In-place form of :func:`index_add`: ``input`` is overwritten with the result and given back."""
-    def index_copy(self, dim: builtins.int, index: Any, source: Any, *, out: Any = None) -> Tensor:
+    def index_copy(self, dim: builtins.int, index: Tensor, source: Any, *, out: Any = None) -> Tensor:
         r"""A copy of ``input`` with the slices of ``source`` written at ``index`` along ``dim``."""
-    def index_copy_(self, dim: builtins.int, index: Any, source: Any) -> Tensor:
+    def index_copy_(self, dim: builtins.int, index: Tensor, source: Any) -> Tensor:
         r"""In-place form of :func:`index_copy`: ``input`` is overwritten with the result and given back."""
-    def index_fill(self, dim: builtins.int, index: Any, value: Tensor | Number, *, out: Any = None) -> Tensor:
+    def index_fill(self, dim: builtins.int, index: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""A copy of ``input`` with ``value`` in the slices at ``index`` along ``dim``."""
-    def index_fill_(self, dim: builtins.int, index: Any, value: Tensor | Number) -> Tensor:
+    def index_fill_(self, dim: builtins.int, index: Tensor, value: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`index_fill`: ``input`` is overwritten with the result and given back."""
-    def index_put(self, indices: Any, values: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
+    def index_put(self, indices: Any, values: Tensor, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
         r"""A copy of ``input`` with ``values`` written at ``indices``, or added there: ``input[indices] = ..."""
-    def index_put_(self, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
+    def index_put_(self, indices: Any, values: Tensor, accumulate: builtins.bool = False) -> Tensor:
         r"""In-place form of :func:`index_put`: ``input`` is overwritten with the result and given back."""
     def index_reduce(
-        self, dim: builtins.int, index: Any, source: Any, reduce: Any, *, include_self: builtins.bool = True, out: Any =
-        None
+        self, dim: builtins.int, index: Tensor, source: Any, reduce: builtins.str, *, include_self: builtins.bool =
+        True, out: Any = None
     ) -> Tensor:
         r"""A copy of ``input`` with the slices of ``source`` combined into it at ``index`` along ``dim``."""
     def index_reduce_(
-        self, dim: builtins.int, index: Any, source: Any, reduce: Any, *, include_self: builtins.bool = True
+        self, dim: builtins.int, index: Tensor, source: Any, reduce: builtins.str, *, include_self: builtins.bool = True
     ) -> Tensor:
         r"""In-place form of :func:`index_reduce`: ``input`` is overwritten with the result and given back."""
-    def index_select(self, dim: builtins.int, index: Any, *, out: Any = None) -> Tensor:
+    def index_select(self, dim: builtins.int, index: Tensor, *, out: Any = None) -> Tensor:
         r"""The slices of ``input`` at ``index`` along ``dim``: ``input[index]`` for ``dim=0``."""
     def inner(self, other: Tensor | Number) -> Tensor:
         r"""The sums of products along the last dimensions: ``out[..., ---]`` is the sum of ``input[..., k] ..."""
@@ -1234,7 +1240,7 @@ class Tensor:
     def kron(self, other: Tensor | Number) -> Tensor:
         r"""The Kronecker product: every element of ``input`` times the whole of ``other``."""
     def kthvalue(
-        self, k: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None
+        self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None
     ) -> return_types.kthvalue:
         r"""The ``k``-th smallest element along ``dim``, and where it is."""
     def lcm(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -1347,7 +1353,7 @@ class Tensor:
         r"""The matrix product ``input @ other``: ``out[..., i, j]`` is the sum of ``input[..., i, k] * ..."""
     def matrix_exp(self, *, out: Any = None) -> Tensor:
         r"""The exponential of matrices, ``sum(input^k / k!)``: the solution at time 1 of ``x' = input @ x``"""
-    def matrix_power(self, n: Any) -> Tensor:
+    def matrix_power(self, n: builtins.int) -> Tensor:
         r"""``input @ input @ ...``, ``n`` times, by repeated squaring."""
     @overload
     def max(self) -> Tensor:
@@ -1401,7 +1407,8 @@ class Tensor:
     def mul_(self, other: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`mul`: ``input`` is overwritten with the result and given back."""
     def multinomial(
-        self, num_samples: Any, replacement: builtins.bool = False, *, generator: Any | None = None, out: Any = None
+        self, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Any | None = None, out: Any =
+        None
     ) -> Tensor:
         r"""Indices drawn with the weights in each row: index ``i`` with probability ``row[i] / sum(row)``."""
     def multiply(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -1439,7 +1446,7 @@ class Tensor:
         | None = None, out: Any = None
     ) -> Tensor:
         r"""The sum of the elements over ``dim``, NaN counted as 0."""
-    def narrow(self, dim: builtins.int, start: Any, length: Any) -> Tensor:
+    def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
         r"""``length`` elements from ``start`` along ``dim``: ``input[start:start + length]`` for ``dim=0``."""
     def narrow_copy(self, dim: builtins.int, start: Any, length: Any) -> Tensor:
         r"""A copy of the result of :func:`narrow`, with its own memory."""
@@ -1462,9 +1469,9 @@ class Tensor:
     ) -> Tensor:
         r"""A tensor of the given sizes with the dtype and the device of ``input``, whose elements are not set."""
     def new_empty_strided(
-        self, size: Sequence[builtins.int] | builtins.int, stride: Any, dtype: _dtype | None = None, layout: Any = None,
-        device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
-        False
+        self, size: Sequence[builtins.int] | builtins.int, stride: Sequence[builtins.int] | builtins.int, dtype: _dtype
+        | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool =
+        False, requires_grad: builtins.bool = False
     ) -> Tensor:
         r"""A tensor of the given sizes and strides with the dtype and the device of ``input``, whose ..."""
     def new_full(
@@ -1530,9 +1537,9 @@ class Tensor:
         r"""The Moore-Penrose inverse, :func:`taeda.linalg.pinv`, with an older default of the tolerance."""
     def poisson(self, generator: Any | None = None, *, out: Any = None) -> Tensor:
         r"""Random numbers of Poisson's distribution, ``P(k) = rate ** k * exp(-rate) / k!``, with the rates ..."""
-    def polygamma(self, n: Any) -> Tensor:
+    def polygamma(self, n: builtins.int) -> Tensor:
         r"""The derivative of order ``n`` of :func:`digamma`; see :func:`polygamma`."""
-    def polygamma_(self, n: Any) -> Tensor:
+    def polygamma_(self, n: builtins.int) -> Tensor:
         r"""In-place form of :func:`polygamma`."""
     def positive(self) -> Tensor:
         r"""``+input``: the tensor itself."""
@@ -1557,9 +1564,9 @@ class Tensor:
         r"""The product of the elements over ``dim``."""
     def psi_(self) -> Tensor:
         r"""In-place form of :func:`digamma`: ``input`` is overwritten with the result and given back."""
-    def put(self, index: Any, source: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
+    def put(self, index: Tensor, source: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
         r"""A copy of ``input`` with ``source`` written, or added, at the positions ``index`` of ``input`` ..."""
-    def put_(self, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
+    def put_(self, index: Tensor, source: Any, accumulate: builtins.bool = False) -> Tensor:
         r"""In-place form of :func:`put`: ``input`` is overwritten with the result and given back."""
     def qr(self, some: builtins.bool = True) -> return_types.qr:
         r"""``input = Q @ R``: :func:`taeda.linalg.qr`, which is preferred."""
@@ -1599,10 +1606,11 @@ class Tensor:
     def repeat(self, *repeats: Any) -> Tensor:
         r"""The whole of ``input`` side by side, ``repeats[i]`` times along dimension ``i``, as a copy."""
     def repeat_interleave(
-        self, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size: Any = None
+        self, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size:
+        Sequence[builtins.int | None] | builtins.int | None = None
     ) -> Tensor:
         r"""Each element, or slice along ``dim``, repeated where it stands."""
-    def replace_nonfinite_(self, nan: Any, posinf: Any, neginf: Any) -> Tensor:
+    def replace_nonfinite_(self, nan: Number, posinf: Number, neginf: Number) -> Tensor:
         r"""In-place form of :func:`replace_nonfinite`: ``input`` is overwritten with the result and given back."""
     def reshape(self, *shape: Any) -> Tensor:
         r"""The elements in row-major order with the sizes ``shape``."""
@@ -1625,14 +1633,15 @@ class Tensor:
     def resolve_neg(self) -> Tensor:
         r"""``input`` itself; of the imaginary part of a conjugated view, a copy whose memory holds what the ..."""
     def roll(
-        self, shifts: Any, dims: Sequence[builtins.int] | builtins.int | None = None, *, out: Any = None
+        self, shifts: Sequence[builtins.int] | builtins.int, dims: Sequence[builtins.int] | builtins.int | None = None,
+        *, out: Any = None
     ) -> Tensor:
         r"""The elements moved by ``shifts`` along ``dims``; those that fall off the end come back at the start."""
-    def rot90(self, k: Number = 1, dims: Sequence[builtins.int] | builtins.int = ...) -> Tensor:
+    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] | builtins.int = ...) -> Tensor:
         r"""A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
-    def round(self, *, decimals: Number = 0, out: Any = None) -> Tensor:
+    def round(self, *, decimals: builtins.int = 0, out: Any = None) -> Tensor:
         r"""The nearest whole number, or the nearest multiple of ``10 ** -decimals``; a half goes to the ..."""
-    def round_(self, *, decimals: Number = 0, out: Any = None) -> Tensor:
+    def round_(self, *, decimals: builtins.int = 0, out: Any = None) -> Tensor:
         r"""In-place form of :func:`round`: ``input`` is overwritten with the result and given back."""
     def round_half_even_(self) -> Tensor:
         r"""In-place form of :func:`round_half_even`: ``input`` is overwritten with the result and given back."""
@@ -1643,35 +1652,36 @@ class Tensor:
     def rsub(self, other: Tensor | Number, *, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``other - alpha * input``: :func:`sub` with the operands in the other order."""
     def scatter(
-        self, dim: builtins.int, index: Any, src: Tensor | Number | None = None, *, reduce: Any = None, value: Tensor |
-        Number | None = None, out: Any = None
+        self, dim: builtins.int, index: Tensor, src: Tensor | Number | None = None, *, reduce: Any = None, value: Tensor
+        | Number | None = None, out: Any = None
     ) -> Tensor:
         r"""A copy of ``input`` with ``src`` written at ``index`` along ``dim``; for ``dim=1``: ..."""
     def scatter_(
-        self, dim: builtins.int, index: Any, src: Tensor | Number | None = None, *, reduce: Any = None, value: Tensor |
-        Number | None = None
+        self, dim: builtins.int, index: Tensor, src: Tensor | Number | None = None, *, reduce: Any = None, value: Tensor
+        | Number | None = None
     ) -> Tensor:
         r"""In-place form of :func:`scatter`: ``input`` is overwritten with the result and given back."""
-    def scatter_add(self, dim: builtins.int, index: Any, src: Tensor | Number, *, out: Any = None) -> Tensor:
+    def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""A copy of ``input`` with ``src`` added at ``index`` along ``dim``; for ``dim=0``: ..."""
-    def scatter_add_(self, dim: builtins.int, index: Any, src: Tensor | Number) -> Tensor:
+    def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`scatter_add`: ``input`` is overwritten with the result and given back."""
     def scatter_reduce(
-        self, dim: builtins.int, index: Any, src: Tensor | Number, reduce: Any, *, include_self: builtins.bool = True,
-        out: Any = None
+        self, dim: builtins.int, index: Tensor, src: Tensor | Number, reduce: builtins.str, *, include_self:
+        builtins.bool = True, out: Any = None
     ) -> Tensor:
         r"""A copy of ``input`` with ``src`` combined into it at ``index`` along ``dim``."""
     def scatter_reduce_(
-        self, dim: builtins.int, index: Any, src: Tensor | Number, reduce: Any, *, include_self: builtins.bool = True
+        self, dim: builtins.int, index: Tensor, src: Tensor | Number, reduce: builtins.str, *, include_self:
+        builtins.bool = True
     ) -> Tensor:
         r"""In-place form of :func:`scatter_reduce`: ``input`` is overwritten with the result and given back."""
-    def select(self, dim: builtins.int, index: Any) -> Tensor:
+    def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         r"""The slice at ``index`` along ``dim``, without that dimension: ``input[index]`` for ``dim=0``."""
-    def select_scatter(self, src: Tensor | Number, dim: builtins.int, index: Any) -> Tensor:
+    def select_scatter(self, src: Tensor | Number, dim: builtins.int, index: builtins.int) -> Tensor:
         r"""A copy of ``input`` with ``src`` in the slice that :func:`select` would view."""
     def set_(
         self, source: Any = None, storage_offset: Number = 0, size: Sequence[builtins.int] | builtins.int | None = None,
-        stride: Any = None
+        stride: Sequence[builtins.int] | builtins.int | None = None
     ) -> Tensor:
         r"""Makes ``input`` a window on the memory of ``source``, in place."""
     def sgn(self, *, out: Any = None) -> Tensor:
@@ -1729,7 +1739,8 @@ class Tensor:
     def sparse_mask(self, mask: Tensor) -> Tensor:
         r"""The elements of ``input`` at the places that the sparse tensor ``mask`` has, as a sparse tensor."""
     def split(
-        self, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None
+        self, split_size_or_sections: Sequence[builtins.int] | builtins.int | None = None, dim: builtins.int = 0, *,
+        split_size: Any = None
     ) -> tuple[Tensor, ...]:
         r"""Consecutive pieces along ``dim``: all of one size, or of the sizes in a list."""
     def sqrt(self, *, out: Any = None) -> Tensor:
@@ -1780,7 +1791,7 @@ class Tensor:
         r"""Removed from PyTorch: use linalg.eigh(A, UPLO='L' or 'U') or linalg.eigvalsh"""
     def t(self) -> Tensor:
         r"""The transpose of a matrix; a vector, or a tensor without dimensions, is given back."""
-    def take(self, index: Any, *, out: Any = None) -> Tensor:
+    def take(self, index: Tensor, *, out: Any = None) -> Tensor:
         r"""The elements of ``input``, taken as one dimension, at ``index``."""
     def take_along_dim(self, indices: Any, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
         r""":func:`gather` with ``indices`` broadcast against ``input``: takes what :func:`argsort` or ..."""
@@ -1794,7 +1805,7 @@ class Tensor:
         r"""In-place form of :func:`tanh`: ``input`` is overwritten with the result and given back."""
     def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         r"""Pieces along ``dim``: ``n`` of nearly equal size, or cut before the given positions"""
-    def threshold_(self, threshold: Any, value: Tensor | Number) -> Tensor:
+    def threshold_(self, threshold: Number, value: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`threshold`: ``input`` is overwritten with the result and given back."""
     def tile(self, *args: Any, dims: Sequence[builtins.int] | builtins.int | None = None) -> Tensor:
         r"""``input`` repeated as a whole: :func:`Tensor.repeat`, where missing leading counts are 1."""
@@ -1819,8 +1830,8 @@ class Tensor:
     def to_sparse_csr(self, dense_dim: Any = None) -> Tensor:
         r"""Matrices compressed by rows, without their elements that are 0; see :func:`sparse_csr_tensor`."""
     def topk(
-        self, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any =
-        None
+        self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *,
+        out: Any = None
     ) -> return_types.topk:
         r"""The ``k`` largest (or smallest) elements along ``dim``, in order, and where they are; of equal ..."""
     def trace(self) -> Tensor:
@@ -1828,17 +1839,17 @@ class Tensor:
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
     def triangular_solve(
-        self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool =
+        self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool =
         False
     ) -> return_types.triangular_solve:
         r"""``X`` with ``A @ X = b`` for triangular ``A``: the older form of ..."""
-    def tril(self, diagonal: Number = 0, *, out: Any = None) -> Tensor:
+    def tril(self, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
         r"""The lower triangle of matrices, zero elsewhere."""
-    def tril_(self, diagonal: Number = 0) -> Tensor:
+    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
         r"""In-place form of :func:`tril`: ``input`` is overwritten with the result and given back."""
-    def triu(self, diagonal: Number = 0, *, out: Any = None) -> Tensor:
+    def triu(self, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
         r"""The upper triangle of matrices, zero elsewhere."""
-    def triu_(self, diagonal: Number = 0) -> Tensor:
+    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         r"""In-place form of :func:`triu`: ``input`` is overwritten with the result and given back."""
     def true_divide(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``input / other``; whole numbers give the default floating-point dtype."""
@@ -1860,7 +1871,9 @@ class Tensor:
         r"""The slices along ``dim``, without that dimension: what :func:`stack` joined."""
     def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
         r"""Dimension ``dim`` split into ``sizes``: the reverse of :func:`flatten`."""
-    def unfold(self, dimension: Any, size: Sequence[builtins.int] | builtins.int, step: Any) -> Tensor:
+    def unfold(
+        self, dimension: builtins.int, size: Sequence[builtins.int] | builtins.int, step: builtins.int
+    ) -> Tensor:
         r"""A view of windows along a dimension; the window is the last dimension of the result."""
     def uniform_(self, from_: Number = 0.0, to: Number = 1.0, *, generator: Any | None = None) -> Tensor:
         r"""Fills ``input`` with random numbers, uniform in [from, to), in place."""
@@ -1874,7 +1887,7 @@ class Tensor:
         Sequence[builtins.int] | None = None
     ) -> Any:
         r"""One element of each run of equal ones."""
-    def unsafe_chunk(self, chunks: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         r""":func:`chunk`, whose pieces the graph does not take for views: each may be written in place on ..."""
     def unsafe_split(self, split_size: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         r""":func:`split`, whose pieces the graph does not take for views: each may be written in place on ..."""
@@ -1893,7 +1906,7 @@ class Tensor:
         r"""A view of the same elements with other sizes, or of the same bytes as another dtype."""
     def view_as(self, other: Tensor | Number) -> Tensor:
         r"""A view with the sizes of ``other``."""
-    def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def vsplit(self, indices_or_sections: Sequence[builtins.int] | builtins.int) -> tuple[Tensor, ...]:
         r"""Pieces along dimension 0: so many of equal size, or cut before given positions."""
     def xlogy(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``input * log(other)``, 0 where ``input`` is 0 and ``other`` is not NaN: a term of an entropy."""
@@ -1952,9 +1965,9 @@ def allclose(
     input: Tensor, other: Tensor | Number, rtol: Number = 1e-05, atol: Number = 1e-08, equal_nan: builtins.bool = False
 ) -> builtins.bool:
     r"""Whether all elements are close: ``|input - other| <= atol + rtol * |other|``."""
-def alpha_dropout(input: Tensor, p: Any, train: Any) -> Tensor:
+def alpha_dropout(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
     r"""Dropout that keeps the mean and the variance of selu's output (Klambauer et al"""
-def alpha_dropout_(input: Tensor, p: Any, train: Any) -> Tensor:
+def alpha_dropout_(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
     r"""In-place form of :func:`alpha_dropout`: ``input`` is overwritten with the result and given back."""
 def amax(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, keepdim: builtins.bool = False, *, out: Any
@@ -2027,14 +2040,15 @@ def argsort(
 def argwhere(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The coordinates of the elements that are not zero."""
 def as_strided(
-    input: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any = None
+    input: Tensor, size: Sequence[builtins.int] | builtins.int, stride: Sequence[builtins.int] | builtins.int,
+    storage_offset: builtins.int | None = None
 ) -> Tensor:
     r"""A view with any sizes and strides on the memory of ``input``: element ``(i, j)`` is at ..."""
 def as_strided_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
     r"""A copy of what :func:`as_strided` views, in memory of its own."""
 def as_strided_scatter(
-    input: Tensor, src: Tensor | Number, size: Sequence[builtins.int] | builtins.int, stride: Any, storage_offset: Any =
-    None, *, out: Any = None
+    input: Tensor, src: Tensor | Number, size: Sequence[builtins.int] | builtins.int, stride: Sequence[builtins.int] |
+    builtins.int, storage_offset: Any = None, *, out: Any = None
 ) -> Tensor:
     r"""A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look."""
 def asin(input: Tensor, *, out: Any = None) -> Tensor:
@@ -2066,15 +2080,16 @@ def baddbmm(
 ) -> Tensor:
     r"""``beta * input + alpha * (batch1 @ batch2)``, batch by batch. With ``beta`` 0 ``input`` is not read."""
 def bartlett_window(
-    window_length: Any, periodic: builtins.bool = True, *, dtype: _dtype | None = None, layout: Any = None, device:
-    _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False
+    window_length: builtins.int, periodic: builtins.bool = True, *, dtype: _dtype | None = None, layout: Any = None,
+    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
+    False
 ) -> Tensor:
     r"""Bartlett's window, a triangle: ``w[k] = 1 - |2 k / N - 1|`` for ``k`` from 0 to ``window_length ..."""
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any | None = None, out: Any = None) -> Tensor:
     r"""Ones and zeros: a one with the probability that ``input`` holds at that place."""
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Tensor | None = None) -> Tensor:
     r"""A number for each pair of vectors: ``y[..., o] = input1[..., i] * weight[o, i, j] * input2[..., ..."""
-def bincount(input: Tensor, weights: Any = None, minlength: Number = 0) -> Tensor:
+def bincount(input: Tensor, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
     r"""How often each number from 0 on occurs in a vector, or the sum of its weights."""
 def binomial(count: Any, prob: Any, generator: Any | None = None, *, out: Any = None) -> Tensor:
     r"""Random numbers of successes in ``count`` trials that each succeed with probability ``prob``."""
@@ -2091,8 +2106,9 @@ def bitwise_right_shift(input: Tensor, other: Tensor | Number, *, out: Any = Non
 def bitwise_xor(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input ^ other``: the bits that exactly one has."""
 def blackman_window(
-    window_length: Any, periodic: builtins.bool = True, *, dtype: _dtype | None = None, layout: Any = None, device:
-    _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False
+    window_length: builtins.int, periodic: builtins.bool = True, *, dtype: _dtype | None = None, layout: Any = None,
+    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
+    False
 ) -> Tensor:
     r"""Blackman's window: ``w[k] = 0.42 - 0.5 * cos(2 pi k / N) + 0.08 * cos(4 pi k / N)`` for ``k`` ..."""
 def block_diag(*tensors: Any) -> Tensor:
@@ -2113,7 +2129,9 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     r"""All choices of one element of each vector, as rows."""
 def cat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
     r"""The tensors one after the other along a dimension that they have."""
-def cdist(x1: Any, x2: Any, p: Any = 2.0, compute_mode: builtins.str = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
+def cdist(
+    x1: Tensor, x2: Tensor, p: Any = 2.0, compute_mode: builtins.str = 'use_mm_for_euclid_dist_if_necessary'
+) -> Tensor:
     r"""The distances between every row of ``x1`` and every row of ``x2``: ``out[i, j] = sum(|x1[i] - ..."""
 def ceil(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The smallest whole number that is not below ``input``."""
@@ -2129,9 +2147,9 @@ def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Any = None) ->
     r"""The Cholesky factor of positive definite matrices: :func:`taeda.linalg.cholesky`, which is ..."""
 def cholesky_inverse(L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""The inverse of ``A = L @ L.mH``, given by its Cholesky factor ``L``."""
-def cholesky_solve(B: Any, L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
+def cholesky_solve(B: Tensor, L: Any, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""``X`` with ``A @ X = B``, for ``A = L @ L.mH`` given by its Cholesky factor ``L``."""
-def chunk(input: Tensor, chunks: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     r"""At most ``chunks`` pieces of equal size along ``dim``; the last may be smaller"""
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
     r"""``min(max(input, min), max)``: ``input`` held between two bounds. The gradient is 0 outside."""
@@ -2153,7 +2171,7 @@ def clone(input: Tensor, *, memory_format: Any = ...) -> Tensor:
     r"""A copy of ``input`` in memory of its own"""
 def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     r"""The tensors side by side: joined along dimension 1, vectors as columns."""
-def combinations(input: Tensor, r: Number = 2, with_replacement: builtins.bool = False) -> Tensor:
+def combinations(input: Tensor, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
     r"""All ways to choose ``r`` elements of a vector, in order of position, as rows."""
 def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:
     r"""The complex numbers ``real + i * imag``."""
@@ -2167,38 +2185,43 @@ def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The complex conjugate, computed: ``a - bi`` for ``a + bi``"""
 def conj_physical_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`conj_physical`: ``input`` is overwritten with the result and given back."""
-def constant_pad_nd(input: Tensor, pad: Any, value: Tensor | Number = 0, *, out: Any = None) -> Tensor:
+def constant_pad_nd(
+    input: Tensor, pad: Sequence[builtins.int] | builtins.int, value: Tensor | Number = 0, *, out: Any = None
+) -> Tensor:
     r"""``input`` with ``value`` around it."""
 def conv1d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups:
-    Number = 1, *, out: Any = None
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sequence[builtins.int] | builtins.int = 1,
+    padding: Any = 0, dilation: Sequence[builtins.int] | builtins.int = 1, groups: builtins.int = 1, *, out: Any = None
 ) -> Tensor:
     r"""Every output is a weighted sum of a window of the input: the cross-correlation with ``weight``."""
 def conv2d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups:
-    Number = 1, *, out: Any = None
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sequence[builtins.int] | builtins.int = 1,
+    padding: Any = 0, dilation: Sequence[builtins.int] | builtins.int = 1, groups: builtins.int = 1, *, out: Any = None
 ) -> Tensor:
     r"""Every output is a weighted sum of a window of the input: the cross-correlation with ``weight``."""
 def conv3d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, dilation: Number = 1, groups:
-    Number = 1, *, out: Any = None
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sequence[builtins.int] | builtins.int = 1,
+    padding: Any = 0, dilation: Sequence[builtins.int] | builtins.int = 1, groups: builtins.int = 1, *, out: Any = None
 ) -> Tensor:
     r"""Every output is a weighted sum of a window of the input: the cross-correlation with ``weight``."""
-def conv_tbc(input: Tensor, weight: Any, bias: Any, pad: Number = 0) -> Tensor:
+def conv_tbc(input: Tensor, weight: Any, bias: Tensor, pad: Sequence[builtins.int] | builtins.int = 0) -> Tensor:
     r"""A convolution in one dimension of a sequence whose time comes first: ``out[t, n, o]`` is the sum ..."""
 def conv_transpose1d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0,
-    groups: Number = 1, dilation: Number = 1, *, out: Any = None
+    input: Tensor, weight: Any, bias: Tensor | None = None, stride: Sequence[builtins.int] | builtins.int = 1, padding:
+    Sequence[builtins.int] | builtins.int = 0, output_padding: Sequence[builtins.int] | builtins.int = 0, groups:
+    builtins.int = 1, dilation: Sequence[builtins.int] | builtins.int = 1, *, out: Any = None
 ) -> Tensor:
     r"""Transposed convolution: every input spreads a weighted window over the output, a layer that ..."""
 def conv_transpose2d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0,
-    groups: Number = 1, dilation: Number = 1, *, out: Any = None
+    input: Tensor, weight: Any, bias: Tensor | None = None, stride: Sequence[builtins.int] | builtins.int = 1, padding:
+    Sequence[builtins.int] | builtins.int = 0, output_padding: Sequence[builtins.int] | builtins.int = 0, groups:
+    builtins.int = 1, dilation: Sequence[builtins.int] | builtins.int = 1, *, out: Any = None
 ) -> Tensor:
     r"""Transposed convolution: every input spreads a weighted window over the output, a layer that ..."""
 def conv_transpose3d(
-    input: Tensor, weight: Any, bias: Any = None, stride: Number = 1, padding: Number = 0, output_padding: Number = 0,
-    groups: Number = 1, dilation: Number = 1, *, out: Any = None
+    input: Tensor, weight: Any, bias: Tensor | None = None, stride: Sequence[builtins.int] | builtins.int = 1, padding:
+    Sequence[builtins.int] | builtins.int = 0, output_padding: Sequence[builtins.int] | builtins.int = 0, groups:
+    builtins.int = 1, dilation: Sequence[builtins.int] | builtins.int = 1, *, out: Any = None
 ) -> Tensor:
     r"""Transposed convolution: every input spreads a weighted window over the output, a layer that ..."""
 def copysign(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -2215,7 +2238,7 @@ def cosh_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`cosh`: ``input`` is overwritten with the result and given back."""
 def count_nonzero(input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None) -> Tensor:
     r"""The number of elements along ``dim`` that are not 0."""
-def cov(input: Tensor, *, correction: Number = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+def cov(input: Tensor, *, correction: builtins.int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     r"""The covariance matrix: ``out[i, j] = sum((x_i - mean_i) * (x_j - mean_j)) / (n - correction)``."""
 def cross(
     input: Tensor, other: Tensor | Number, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None
@@ -2235,7 +2258,7 @@ def deg2rad(input: Tensor, *, out: Any = None) -> Tensor:
     r"""Degrees to radians: ``input * pi / 180``."""
 def deg2rad_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`deg2rad`: ``input`` is overwritten with the result and given back."""
-def det(A: Any, *, out: Any = None) -> Tensor:
+def det(A: Tensor, *, out: Any = None) -> Tensor:
     r"""The determinant: how much a matrix scales volumes."""
 def detach(input: Tensor) -> Tensor:
     r"""A view of the memory of ``input`` that is not part of the graph: no gradient flows through it."""
@@ -2243,40 +2266,43 @@ def detach_(input: Tensor) -> Tensor:
     r"""Takes ``input`` out of the graph, in place: it becomes a leaf that does not require grad."""
 def detach_copy(input: Tensor) -> Tensor:
     r"""A copy of ``input``, in memory of its own, that is not part of the graph."""
-def diag(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
+def diag(input: Tensor, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     r"""A matrix with a vector on its diagonal, or the diagonal of a matrix."""
-def diag_embed(input: Tensor, offset: Number = 0, dim1: builtins.int = -2, dim2: Number = -1) -> Tensor:
+def diag_embed(input: Tensor, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
     r"""Matrices with the last dimension of ``input`` on a diagonal and zeros elsewhere."""
-def diagflat(input: Tensor, offset: Number = 0) -> Tensor:
+def diagflat(input: Tensor, offset: builtins.int = 0) -> Tensor:
     r"""A matrix with all elements of ``input`` on its diagonal and zeros elsewhere."""
-def diagonal(input: Tensor, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1) -> Tensor:
+def diagonal(input: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
     r"""The diagonal of dimensions ``dim1`` and ``dim2``, as the last dimension: ``out[..., i] = ..."""
 def diagonal_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
     r"""A copy of what :func:`diagonal` views, in memory of its own."""
 def diagonal_scatter(
-    input: Tensor, src: Tensor | Number, offset: Number = 0, dim1: builtins.int = 0, dim2: Number = 1, *, out: Any =
-    None
+    input: Tensor, src: Tensor | Number, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *,
+    out: Any = None
 ) -> Tensor:
     r"""A copy of ``input`` with ``src`` on the diagonal that :func:`diagonal` would view."""
 def diff(
-    input: Tensor, n: Number = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, out: Any = None
+    input: Tensor, n: builtins.int = 1, dim: builtins.int = -1, prepend: Any = None, append: Any = None, *, out: Any =
+    None
 ) -> Tensor:
     r"""The differences of neighbours along ``dim``, ``input[i + 1] - input[i]``, taken ``n`` times."""
 def digamma(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The derivative of :func:`lgamma`: ``gamma'(input) / gamma(input)``."""
 def dist(input: Tensor, other: Tensor | Number, p: Any = 2) -> Tensor:
     r"""The ``p``-norm of ``input - other``: their distance."""
-def div(input: Tensor, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Tensor:
+def div(input: Tensor, other: Tensor | Number, *, rounding_mode: builtins.str | None = None, out: Any = None) -> Tensor:
     r"""``input / other``, also rounded."""
-def divide(input: Tensor, other: Tensor | Number, *, rounding_mode: Any = None, out: Any = None) -> Tensor:
+def divide(
+    input: Tensor, other: Tensor | Number, *, rounding_mode: builtins.str | None = None, out: Any = None
+) -> Tensor:
     r"""``input / other``, also rounded."""
 def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
     r"""The inner product of two vectors: the sum of ``input[i] * tensor[i]``"""
-def dropout(input: Tensor, p: Any, train: Any) -> Tensor:
+def dropout(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
     r"""Zero each element with probability ``p``, divide the others by ``1 - p``."""
-def dropout_(input: Tensor, p: Any, train: Any) -> Tensor:
+def dropout_(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
     r"""In-place form of :func:`dropout`: ``input`` is overwritten with the result and given back."""
-def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def dsplit(input: Tensor, indices_or_sections: Sequence[builtins.int] | builtins.int) -> tuple[Tensor, ...]:
     r"""Pieces along dimension 2: so many of equal size, or cut before given positions."""
 def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     r"""The tensors behind each other: joined along dimension 2, after :func:`atleast_3d`."""
@@ -2285,7 +2311,7 @@ def eig(*args: Any, **kwargs: Any) -> Tensor:
 def einsum(*args: Any) -> Tensor:
     r"""Sums of products of elements, with one letter per dimension: letters that the result does not ..."""
 def embedding(
-    weight: Any, indices: Any, padding_idx: Number = -1, scale_grad_by_freq: builtins.bool = False, sparse:
+    weight: Any, indices: Tensor, padding_idx: builtins.int = -1, scale_grad_by_freq: builtins.bool = False, sparse:
     builtins.bool = False, *, out: Any = None
 ) -> Tensor:
     r"""Rows of ``weight`` at ``indices``: ``weight[indices]``, a vector for each word."""
@@ -2309,9 +2335,9 @@ def empty_permuted(
 ) -> Tensor:
     r"""A tensor whose elements are not set and whose dimensions lie in memory in the order ..."""
 def empty_strided(
-    size: Sequence[builtins.int] | builtins.int, stride: Any, *, dtype: _dtype | None = None, layout: Any = None,
-    device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool =
-    False
+    size: Sequence[builtins.int] | builtins.int, stride: Sequence[builtins.int] | builtins.int, *, dtype: _dtype | None
+    = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False,
+    pin_memory: builtins.bool = False
 ) -> Tensor:
     r"""A tensor of the given sizes and strides whose elements are not set."""
 def eq(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -2343,25 +2369,26 @@ def expm1(input: Tensor, *, out: Any = None) -> Tensor:
 def expm1_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`expm1`: ``input`` is overwritten with the result and given back."""
 def eye(
-    n: Any, m: Any = None, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device |
-    builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
+    n: builtins.int, m: Any = None, *, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device
+    | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
 ) -> Tensor:
     r"""The identity matrix: ones on the diagonal, zeros elsewhere."""
 def fake_quantize_per_channel_affine(
-    input: Tensor, scale: Any, zero_point: Any, axis: Any, quant_min: Any, quant_max: Any
+    input: Tensor, scale: Tensor, zero_point: Tensor, axis: builtins.int, quant_min: builtins.int, quant_max:
+    builtins.int
 ) -> Tensor:
     r""":func:`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of ..."""
 def fake_quantize_per_tensor_affine(
-    input: Tensor, scale: Any, zero_point: Any, quant_min: Any, quant_max: Any
+    input: Tensor, scale: Any, zero_point: Any, quant_min: builtins.int, quant_max: builtins.int
 ) -> Tensor:
     r"""Round ``input`` to small integers and back: ``(clamp(round(input / scale) + zero_point, ..."""
-def feature_alpha_dropout(input: Tensor, p: Any, train: Any) -> Tensor:
+def feature_alpha_dropout(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
     r"""As :func:`alpha_dropout`, for whole channels at a time."""
-def feature_alpha_dropout_(input: Tensor, p: Any, train: Any) -> Tensor:
+def feature_alpha_dropout_(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
     r"""In-place form of :func:`feature_alpha_dropout`: ``input`` is overwritten with the result and ..."""
-def feature_dropout(input: Tensor, p: Any, train: Any) -> Tensor:
+def feature_dropout(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
     r"""Zero whole channels with probability ``p``, divide the others by ``1 - p``."""
-def feature_dropout_(input: Tensor, p: Any, train: Any) -> Tensor:
+def feature_dropout_(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
     r"""In-place form of :func:`feature_dropout`: ``input`` is overwritten with the result and given back."""
 def fill(input: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""A copy of ``input`` with ``value`` in every element. In place: ``input.fill_(value)``."""
@@ -2371,7 +2398,7 @@ def fix(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The whole part: ``input`` rounded toward zero."""
 def fix_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`trunc`: ``input`` is overwritten with the result and given back."""
-def flatten(input: Tensor, start_dim: Number = 0, end_dim: Number = -1) -> Tensor:
+def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
     r"""Dimensions ``start_dim`` to ``end_dim`` merged into one."""
 def flip(input: Tensor, *dims: Any) -> Tensor:
     r"""The elements in reverse order along ``dims``."""
@@ -2405,9 +2432,9 @@ def frobenius_norm(
 ) -> Tensor:
     r"""The square root of the sum of squared absolute values over one or two dimensions."""
 def from_file(
-    filename: Any, shared: Any = None, size: Sequence[builtins.int] | builtins.int | builtins.int = 0, *, dtype: _dtype
-    | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
-    requires_grad: builtins.bool = False
+    filename: builtins.str, shared: builtins.bool | None = None, size: Sequence[builtins.int] | builtins.int | None = 0,
+    *, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory:
+    builtins.bool = False, requires_grad: builtins.bool = False
 ) -> Tensor:
     r"""A tensor over a file, mapped into memory: nothing is read before it is used."""
 def full(
@@ -2422,7 +2449,7 @@ def full_like(
 ) -> Tensor:
     r"""A tensor with the sizes, dtype and device of ``input``, filled with ``fill_value``."""
 def gather(
-    input: Tensor, dim: builtins.int, index: Any, *, sparse_grad: builtins.bool = False, out: Any = None
+    input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None
 ) -> Tensor:
     r"""The elements at ``index`` along ``dim``; for ``dim=1``: ``out[i][j] = input[i][index[i][j]]``."""
 def gcd(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -2438,8 +2465,8 @@ def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
 def get_device(input: Tensor) -> builtins.int:
     r"""The number of the device that ``input`` is on."""
 def gradient(
-    input: Tensor, *, spacing: Number = 1, dim: builtins.int | Sequence[builtins.int] | None = None, edge_order: Number
-    = 1
+    input: Tensor, *, spacing: Number = 1, dim: builtins.int | Sequence[builtins.int] | None = None, edge_order:
+    builtins.int = 1
 ) -> tuple[Tensor, ...]:
     r"""Estimates of the derivative along each of ``dim``: ``(x[i + 1] - x[i - 1]) / 2`` inside, one- ..."""
 def greater(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -2447,21 +2474,22 @@ def greater(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor
 def greater_equal(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input >= other``."""
 def group_norm(
-    input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enabled:
-    builtins.bool = True
+    input: Tensor, num_groups: builtins.int, weight: Any = None, bias: Tensor | None = None, eps: Number = 1e-05,
+    cudnn_enabled: builtins.bool = True
 ) -> Tensor:
     r"""``(input - mean) / sqrt(var + eps) * weight + bias`` with the mean and the variance of each ..."""
 def gt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input > other``."""
 def hamming_window(
-    window_length: Any, periodic: builtins.bool = True, alpha: Number = 0.54, beta: Number = 0.46, *, dtype: _dtype |
-    None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False,
-    requires_grad: builtins.bool = False
+    window_length: builtins.int, periodic: builtins.bool = True, alpha: Number = 0.54, beta: Number = 0.46, *, dtype:
+    _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool =
+    False, requires_grad: builtins.bool = False
 ) -> Tensor:
     r"""Hamming's window: ``w[k] = alpha - beta * cos(2 pi k / N)`` for ``k`` from 0 to ``window_length ..."""
 def hann_window(
-    window_length: Any, periodic: builtins.bool = True, *, dtype: _dtype | None = None, layout: Any = None, device:
-    _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool = False
+    window_length: builtins.int, periodic: builtins.bool = True, *, dtype: _dtype | None = None, layout: Any = None,
+    device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad: builtins.bool =
+    False
 ) -> Tensor:
     r"""Hann's window: ``w[k] = 0.5 - 0.5 * cos(2 pi k / N)`` for ``k`` from 0 to ``window_length - 1``."""
 def hardshrink(input: Tensor, lambd: Number = 0.5, *, out: Any = None) -> Tensor:
@@ -2473,7 +2501,7 @@ def hash_tensor(
     r"""A number that depends on the bits of the elements, as ``float64`` or integers of 64 bits, joined ..."""
 def heaviside(input: Tensor, values: Any, *, out: Any = None) -> Tensor:
     r"""0 below 0, 1 above it, and ``values`` at 0."""
-def histc(input: Tensor, bins: Number = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
+def histc(input: Tensor, bins: builtins.int = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
     r"""How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max``."""
 def histogram(
     input: Tensor, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out:
@@ -2484,7 +2512,7 @@ def histogramdd(
     input: Tensor, bins: Any, range: Any = None, weight: Any = None, density: builtins.bool = False
 ) -> return_types.histogramdd:
     r"""How many points (or how much weight) lie in each bin of several dimensions."""
-def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def hsplit(input: Tensor, indices_or_sections: Sequence[builtins.int] | builtins.int) -> tuple[Tensor, ...]:
     r"""Pieces along dimension 1 (0 for vectors): so many of equal size, or cut before given positions."""
 def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     r"""The tensors side by side: joined along dimension 1, vectors along dimension 0."""
@@ -2501,29 +2529,29 @@ def igammac(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor
 def imag(input: Tensor) -> Tensor:
     r"""The imaginary part of a complex tensor."""
 def index_add(
-    input: Tensor, dim: builtins.int, index: Any, source: Any, *, alpha: Number = 1, out: Any = None
+    input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1, out: Any = None
 ) -> Tensor:
     r"""A copy of ``input`` with ``alpha`` times the slices of ``source`` added at ``index`` along ..."""
-def index_copy(input: Tensor, dim: builtins.int, index: Any, source: Any, *, out: Any = None) -> Tensor:
+def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Any, *, out: Any = None) -> Tensor:
     r"""A copy of ``input`` with the slices of ``source`` written at ``index`` along ``dim``."""
-def index_fill(input: Tensor, dim: builtins.int, index: Any, value: Tensor | Number, *, out: Any = None) -> Tensor:
+def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""A copy of ``input`` with ``value`` in the slices at ``index`` along ``dim``."""
 def index_put(
-    input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False, *, out: Any = None
+    input: Tensor, indices: Any, values: Tensor, accumulate: builtins.bool = False, *, out: Any = None
 ) -> Tensor:
     r"""A copy of ``input`` with ``values`` written at ``indices``, or added there: ``input[indices] = ..."""
-def index_put_(input: Tensor, indices: Any, values: Any, accumulate: builtins.bool = False) -> Tensor:
+def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: builtins.bool = False) -> Tensor:
     r"""In-place form of :func:`index_put`: ``input`` is overwritten with the result and given back."""
 def index_reduce(
-    input: Tensor, dim: builtins.int, index: Any, source: Any, reduce: Any, *, include_self: builtins.bool = True, out:
-    Any = None
+    input: Tensor, dim: builtins.int, index: Tensor, source: Any, reduce: builtins.str, *, include_self: builtins.bool =
+    True, out: Any = None
 ) -> Tensor:
     r"""A copy of ``input`` with the slices of ``source`` combined into it at ``index`` along ``dim``."""
-def index_select(input: Tensor, dim: builtins.int, index: Any, *, out: Any = None) -> Tensor:
+def index_select(input: Tensor, dim: builtins.int, index: Tensor, *, out: Any = None) -> Tensor:
     r"""The slices of ``input`` at ``index`` along ``dim``: ``input[index]`` for ``dim=0``."""
 def inner(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The sums of products along the last dimensions: ``out[..., ---]`` is the sum of ``input[..., k] ..."""
-def inverse(A: Any, *, out: Any = None) -> Tensor:
+def inverse(A: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse: ``A @ inv(A)`` is the identity"""
 def is_complex(input: Tensor) -> builtins.bool:
     r"""Whether the dtype is a complex one."""
@@ -2569,20 +2597,20 @@ def istft(
 ) -> Tensor:
     r"""The signal whose :func:`stft` is nearest to ``input``: inverse transforms times the window, ..."""
 def kaiser_window(
-    window_length: Any, periodic: builtins.bool = True, beta: Number = 12.0, *, dtype: _dtype | None = None, layout: Any
-    = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad:
+    window_length: builtins.int, periodic: builtins.bool = True, beta: Number = 12.0, *, dtype: _dtype | None = None,
+    layout: Any = None, device: _device | builtins.str | None = None, pin_memory: builtins.bool = False, requires_grad:
     builtins.bool = False
 ) -> Tensor:
     r"""Kaiser's window: ``w[k] = I0(beta * sqrt(1 - (2 k / N - 1) ** 2)) / I0(beta)`` for ``k`` from 0 ..."""
 def kron(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The Kronecker product: every element of ``input`` times the whole of ``other``."""
 def kthvalue(
-    input: Tensor, k: Any, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None
+    input: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None
 ) -> return_types.kthvalue:
     r"""The ``k``-th smallest element along ``dim``, and where it is."""
 def layer_norm(
-    input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Number = 1e-05, cudnn_enable:
-    builtins.bool = True
+    input: Tensor, normalized_shape: Sequence[builtins.int] | builtins.int, weight: Any = None, bias: Tensor | None =
+    None, eps: Number = 1e-05, cudnn_enable: builtins.bool = True
 ) -> Tensor:
     r"""``(input - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and ..."""
 def lcm(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -2609,9 +2637,9 @@ def linspace(
 ) -> Tensor:
     r"""``steps`` evenly spaced numbers from ``start`` to ``end``, both included: ``start + i * (end - ..."""
 def lobpcg(
-    A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any =
-    None, largest: Any = None, method: Any = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any =
-    None, ortho_bparams: Any = None
+    A: Tensor, k: builtins.int | None = None, B: Any = None, X: Any = None, n: builtins.int | None = None, iK: Any =
+    None, niter: builtins.int | None = None, tol: Any = None, largest: builtins.bool | None = None, method: Any = None,
+    tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None
 ) -> Any:
     r"""The ``k`` largest (or smallest) eigenvalues of ``A x = E B x`` for symmetric ``A`` and positive ..."""
 def log(input: Tensor, *, out: Any = None) -> Tensor:
@@ -2664,7 +2692,7 @@ def lstsq(*args: Any, **kwargs: Any) -> Tensor:
     r"""Removed from PyTorch: use linalg.lstsq(A, B), whose arguments are in the other order and whose ..."""
 def lt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""Whether ``input < other``."""
-def lu(A: Any, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Any = None) -> Any:
+def lu(A: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False, *, out: Any = None) -> Any:
     r"""The older form of :func:`taeda.linalg.lu_factor`."""
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Tensor:
     r"""``X`` with ``A @ X = b``: :func:`taeda.linalg.lu_solve` with its arguments in an older order."""
@@ -2683,7 +2711,7 @@ def matmul(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""The matrix product ``input @ other``: ``out[..., i, j]`` is the sum of ``input[..., i, k] * ..."""
 def matrix_exp(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The exponential of matrices, ``sum(input^k / k!)``: the solution at time 1 of ``x' = input @ x``"""
-def matrix_power(input: Tensor, n: Any, *, out: Any = None) -> Tensor:
+def matrix_power(input: Tensor, n: builtins.int, *, out: Any = None) -> Tensor:
     r"""``input @ input @ ...``, ``n`` times, by repeated squaring."""
 def matrix_rank(*args: Any, **kwargs: Any) -> Tensor:
     r"""Removed from PyTorch: use linalg.matrix_rank(A, tol, hermitian=...). Calling it is a RuntimeError."""
@@ -2737,8 +2765,8 @@ def msort(input: Tensor, *, out: Any = None) -> Tensor:
 def mul(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input * other``; of bools, whether both are true."""
 def multinomial(
-    input: Tensor, num_samples: Any, replacement: builtins.bool = False, *, generator: Any | None = None, out: Any =
-    None
+    input: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Any | None = None, out:
+    Any = None
 ) -> Tensor:
     r"""Indices drawn with the weights in each row: index ``i`` with probability ``row[i] / sum(row)``."""
 def multiply(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -2774,12 +2802,12 @@ def nansum(
     _dtype | None = None, out: Any = None
 ) -> Tensor:
     r"""The sum of the elements over ``dim``, NaN counted as 0."""
-def narrow(input: Tensor, dim: builtins.int, start: Any, length: Any) -> Tensor:
+def narrow(input: Tensor, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
     r"""``length`` elements from ``start`` along ``dim``: ``input[start:start + length]`` for ``dim=0``."""
 def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: Any, *, out: Any = None) -> Tensor:
     r"""A copy of the result of :func:`narrow`, with its own memory."""
 def native_layer_norm(
-    input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: Any
+    input: Tensor, normalized_shape: Sequence[builtins.int] | builtins.int, weight: Any, bias: Tensor, eps: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     r""":func:`layer_norm`, with the mean and the inverse deviation of each row."""
 def ne(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -2847,7 +2875,7 @@ def ormqr(
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     r"""The products of every pair: ``out[i, j] = input[i] * vec2[j]``."""
 def pca_lowrank(
-    A: Any, q: Any = None, center: builtins.bool = True, niter: Number = 2
+    A: Tensor, q: Any = None, center: builtins.bool = True, niter: builtins.int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Principal components: :func:`svd_lowrank` of ``A`` less the mean of its columns."""
 def pdist(input: Tensor, p: Any = 2.0) -> Tensor:
@@ -2862,7 +2890,7 @@ def poisson(input: Tensor, generator: Any | None = None, *, out: Any = None) -> 
     r"""Random numbers of Poisson's distribution, ``P(k) = rate ** k * exp(-rate) / k!``, with the rates ..."""
 def polar(abs: Any, angle: Any, *, out: Any = None) -> Tensor:
     r"""The complex numbers ``abs * (cos(angle) + i * sin(angle))``."""
-def polygamma(n: Any, input: Tensor, *, out: Any = None) -> Tensor:
+def polygamma(n: builtins.int, input: Tensor, *, out: Any = None) -> Tensor:
     r"""The derivative of order ``n`` of :func:`digamma`: ``(-1) ** (n + 1) * n! * zeta(n + 1, input)`` ..."""
 def positive(input: Tensor) -> Tensor:
     r"""``+input``: the tensor itself."""
@@ -2875,7 +2903,7 @@ def prod(
     _dtype | None = None, out: Any = None
 ) -> Tensor:
     r"""The product of the elements over ``dim``."""
-def put(input: Tensor, index: Any, source: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
+def put(input: Tensor, index: Tensor, source: Any, accumulate: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""A copy of ``input`` with ``source`` written, or added, at the positions ``index`` of ``input`` ..."""
 def qr(input: Tensor, some: builtins.bool = True, *, out: Any = None) -> return_types.qr:
     r"""``input = Q @ R``: :func:`taeda.linalg.qr`, which is preferred."""
@@ -2925,8 +2953,9 @@ def randn_like(
 ) -> Tensor:
     r"""Random numbers, normal with mean 0 and variance 1, in the sizes of ``input``."""
 def randperm(
-    n: Any, *, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
-    _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
+    n: builtins.int, *, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None,
+    device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool =
+    False
 ) -> Tensor:
     r"""A random order of the numbers 0 to ``n - 1``."""
 def range(
@@ -2952,7 +2981,7 @@ def renorm(input: Tensor, p: Any, dim: builtins.int, maxnorm: Any, *, out: Any =
     r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, ..."""
 def repeat_interleave(
     input: Tensor | None = None, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *,
-    output_size: Any = None
+    output_size: Sequence[builtins.int | None] | builtins.int | None = None
 ) -> Tensor:
     r"""Each element, or slice along ``dim``, repeated where it stands."""
 def reshape(input: Tensor, *shape: Any) -> Tensor:
@@ -2963,17 +2992,20 @@ def resolve_conj(input: Tensor) -> Tensor:
     r"""``input`` itself; of a conjugated view, a copy whose memory holds what the view shows."""
 def resolve_neg(input: Tensor) -> Tensor:
     r"""``input`` itself; of the imaginary part of a conjugated view, a copy whose memory holds what the ..."""
-def rms_norm(input: Tensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Tensor:
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[builtins.int] | builtins.int, weight: Any = None, eps: Any = None
+) -> Tensor:
     r"""``input / sqrt(mean(input ** 2) + eps) * weight`` over the last dimensions (Zhang and Sennrich ..."""
 def roll(
-    input: Tensor, shifts: Any, dims: Sequence[builtins.int] | builtins.int | None = None, *, out: Any = None
+    input: Tensor, shifts: Sequence[builtins.int] | builtins.int, dims: Sequence[builtins.int] | builtins.int | None =
+    None, *, out: Any = None
 ) -> Tensor:
     r"""The elements moved by ``shifts`` along ``dims``; those that fall off the end come back at the start."""
-def rot90(input: Tensor, k: Number = 1, dims: Sequence[builtins.int] | builtins.int = ...) -> Tensor:
+def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] | builtins.int = ...) -> Tensor:
     r"""A rotation by ``k`` quarter turns in the plane of two dimensions, from the first towards the second."""
-def round(input: Tensor, *, decimals: Number = 0, out: Any = None) -> Tensor:
+def round(input: Tensor, *, decimals: builtins.int = 0, out: Any = None) -> Tensor:
     r"""The nearest whole number, or the nearest multiple of ``10 ** -decimals``; a half goes to the ..."""
-def round_(input: Tensor, *, decimals: Number = 0, out: Any = None) -> Tensor:
+def round_(input: Tensor, *, decimals: builtins.int = 0, out: Any = None) -> Tensor:
     r"""In-place form of :func:`round`: ``input`` is overwritten with the result and given back."""
 def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     r"""The tensors below each other: joined along dimension 0, vectors as rows."""
@@ -2999,15 +3031,15 @@ def scalar_tensor(
 ) -> Tensor:
     r"""The number ``s`` as a tensor without dimensions."""
 def scatter(
-    input: Tensor, dim: builtins.int, index: Any, src: Tensor | Number | None = None, *, reduce: Any = None, value:
+    input: Tensor, dim: builtins.int, index: Tensor, src: Tensor | Number | None = None, *, reduce: Any = None, value:
     Tensor | Number | None = None, out: Any = None
 ) -> Tensor:
     r"""A copy of ``input`` with ``src`` written at ``index`` along ``dim``; for ``dim=1``: ..."""
-def scatter_add(input: Tensor, dim: builtins.int, index: Any, src: Tensor | Number, *, out: Any = None) -> Tensor:
+def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""A copy of ``input`` with ``src`` added at ``index`` along ``dim``; for ``dim=0``: ..."""
 def scatter_reduce(
-    input: Tensor, dim: builtins.int, index: Any, src: Tensor | Number, reduce: Any, *, include_self: builtins.bool =
-    True, out: Any = None
+    input: Tensor, dim: builtins.int, index: Tensor, src: Tensor | Number, reduce: builtins.str, *, include_self:
+    builtins.bool = True, out: Any = None
 ) -> Tensor:
     r"""A copy of ``input`` with ``src`` combined into it at ``index`` along ``dim``."""
 def searchsorted(
@@ -3016,15 +3048,17 @@ def searchsorted(
 ) -> Tensor:
     r"""Where values would go into a sorted sequence: the number of items that come before."""
 def segment_reduce(
-    data: Any, reduce: Any, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: Number = 0, unsafe:
-    builtins.bool = False, initial: Any = None
+    data: Any, reduce: builtins.str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: Number = 0,
+    unsafe: builtins.bool = False, initial: Any = None
 ) -> Tensor:
     r"""Reduces consecutive segments of ``data`` along ``axis``, which is the last dimension of ..."""
-def select(input: Tensor, dim: builtins.int, index: Any) -> Tensor:
+def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     r"""The slice at ``index`` along ``dim``, without that dimension: ``input[index]`` for ``dim=0``."""
 def select_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
     r"""A copy of what :func:`select` views, in memory of its own."""
-def select_scatter(input: Tensor, src: Tensor | Number, dim: builtins.int, index: Any, *, out: Any = None) -> Tensor:
+def select_scatter(
+    input: Tensor, src: Tensor | Number, dim: builtins.int, index: builtins.int, *, out: Any = None
+) -> Tensor:
     r"""A copy of ``input`` with ``src`` in the slice that :func:`select` would view."""
 def selu(input: Tensor) -> Tensor:
     r"""``scale * (max(input, 0) + min(alpha * (exp(input) - 1), 0))`` with ``scale = 1.0507`` and ..."""
@@ -3109,7 +3143,8 @@ def sparse_csr_tensor(
 ) -> Tensor:
     r"""Sparse matrices compressed by rows: the entries of row ``i`` are those from ``crow_indices[i]`` ..."""
 def split(
-    tensor: Tensor, split_size_or_sections: Any = None, dim: builtins.int = 0, *, split_size: Any = None
+    tensor: Tensor, split_size_or_sections: Sequence[builtins.int] | builtins.int | None = None, dim: builtins.int = 0,
+    *, split_size: Any = None
 ) -> tuple[Tensor, ...]:
     r"""Consecutive pieces along ``dim``: all of one size, or of the sizes in a list."""
 def split_copy(input: Tensor, *args: Any, out: Any = None) -> tuple[Tensor, ...]:
@@ -3161,7 +3196,7 @@ def svd(
     input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None
 ) -> return_types.svd:
     r"""``input = U @ diag(S) @ V.mH``: the older form of :func:`taeda.linalg.svd`, which gives ``V``."""
-def svd_lowrank(A: Any, q: Number = 6, niter: Number = 2, M: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+def svd_lowrank(A: Tensor, q: Number = 6, niter: builtins.int = 2, M: Any = None) -> tuple[Tensor, Tensor, Tensor]:
     r"""``A - M ~= U @ diag(S) @ V.mH`` of rank ``q``, by a random projection and ``niter`` power ..."""
 def swapaxes(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     r"""A view with dimensions ``dim0`` and ``dim1`` swapped."""
@@ -3173,7 +3208,7 @@ def t(input: Tensor) -> Tensor:
     r"""The transpose of a matrix; a vector, or a tensor without dimensions, is given back."""
 def t_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
     r"""A copy of what :func:`t` views, in memory of its own."""
-def take(input: Tensor, index: Any, *, out: Any = None) -> Tensor:
+def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
     r"""The elements of ``input``, taken as one dimension, at ``index``."""
 def take_along_dim(
     input: Tensor, indices: Any, dim: builtins.int | Sequence[builtins.int] | None = None, *, out: Any = None
@@ -3189,19 +3224,17 @@ def tanh_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`tanh`: ``input`` is overwritten with the result and given back."""
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     r"""Pieces along ``dim``: ``n`` of nearly equal size, or cut before the given positions"""
-def tensordot(
-    a: Any, b: Any, dims: Sequence[builtins.int] | builtins.int | builtins.int = 2, out: Any = None
-) -> Tensor:
+def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
     r"""Sums of products over several dimensions of ``a`` and ``b``."""
-def threshold(input: Tensor, threshold: Any, value: Tensor | Number, *, out: Any = None) -> Tensor:
+def threshold(input: Tensor, threshold: Number, value: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input`` where it is above ``threshold`` (or NaN), ``value`` elsewhere."""
-def threshold_(input: Tensor, threshold: Any, value: Tensor | Number) -> Tensor:
+def threshold_(input: Tensor, threshold: Number, value: Tensor | Number) -> Tensor:
     r"""In-place form of :func:`threshold`: ``input`` is overwritten with the result and given back."""
 def tile(input: Tensor, *args: Any, dims: Sequence[builtins.int] | builtins.int | None = None) -> Tensor:
     r"""``input`` repeated as a whole: :func:`Tensor.repeat`, where missing leading counts are 1."""
 def topk(
-    input: Tensor, k: Any, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out:
-    Any = None
+    input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True,
+    *, out: Any = None
 ) -> return_types.topk:
     r"""The ``k`` largest (or smallest) elements along ``dim``, in order, and where they are; of equal ..."""
 def trace(input: Tensor) -> Tensor:
@@ -3215,22 +3248,22 @@ def trapezoid(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) 
 def trapz(y: Any, x: Any = None, *, dx: Number = 1, dim: builtins.int = -1) -> Tensor:
     r"""The integral of ``y`` along ``dim`` by the trapezoidal rule: the sum of ``(y[i] + y[i + 1]) / 2 ..."""
 def triangular_solve(
-    b: Any, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False,
-    *, out: Any = None
+    b: Any, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool =
+    False, *, out: Any = None
 ) -> return_types.triangular_solve:
     r"""``X`` with ``A @ X = b`` for triangular ``A``: the older form of ..."""
-def tril(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
+def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     r"""The lower triangle of matrices, zero elsewhere."""
 def tril_indices(
-    row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None =
-    None, layout: Any = None, pin_memory: builtins.bool = False
+    row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _dtype | None = None, device: _device |
+    builtins.str | None = None, layout: Any = None, pin_memory: builtins.bool = False
 ) -> Tensor:
     r"""Where the lower triangle of a matrix is: the coordinates of its elements, row by row."""
-def triu(input: Tensor, diagonal: Number = 0, *, out: Any = None) -> Tensor:
+def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     r"""The upper triangle of matrices, zero elsewhere."""
 def triu_indices(
-    row: Any, col: Any, offset: Number = 0, *, dtype: _dtype | None = None, device: _device | builtins.str | None =
-    None, layout: Any = None, pin_memory: builtins.bool = False
+    row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _dtype | None = None, device: _device |
+    builtins.str | None = None, layout: Any = None, pin_memory: builtins.bool = False
 ) -> Tensor:
     r"""Where the upper triangle of a matrix is: the coordinates of its elements, row by row."""
 def true_divide(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -3259,7 +3292,7 @@ def unique_consecutive(
     r"""One element of each run of equal ones."""
 def unravel_index(indices: Any, shape: Sequence[builtins.int]) -> tuple[Tensor, ...]:
     r"""Positions in row-major order as one index per dimension: ``x.reshape(-1)[i]`` is ..."""
-def unsafe_chunk(input: Tensor, chunks: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+def unsafe_chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     r""":func:`chunk`, whose pieces the graph does not take for views: each may be written in place on ..."""
 def unsafe_split(tensor: Tensor, split_size: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     r""":func:`split`, whose pieces the graph does not take for views: each may be written in place on ..."""
@@ -3269,7 +3302,7 @@ def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
     r"""A view with a dimension of size 1 put in at ``dim``."""
 def unsqueeze_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
     r"""A copy of what :func:`unsqueeze` views, in memory of its own."""
-def vander(x: Any, N: Any = None, increasing: builtins.bool = False) -> Tensor:
+def vander(x: Any, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
     r"""The Vandermonde matrix: powers of the elements, as columns."""
 def var(
     input: Tensor, dim: builtins.int | Sequence[builtins.int] | None = None, unbiased: Any = None, keepdim:
@@ -3293,7 +3326,7 @@ def view_as_real_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
     r"""A copy of what :func:`view_as_real` views, in memory of its own."""
 def view_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
     r"""A copy of what :meth:`Tensor.view` views, in memory of its own. It may have sizes that no view has."""
-def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor, indices_or_sections: Sequence[builtins.int] | builtins.int) -> tuple[Tensor, ...]:
     r"""Pieces along dimension 0: so many of equal size, or cut before given positions."""
 def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     r"""The tensors below each other: joined along dimension 0, vectors as rows."""

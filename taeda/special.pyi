@@ -18,13 +18,13 @@ def bessel_y0(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The Bessel function of the second kind of order 0, ``Y_0``: minus infinity at 0, NaN below"""
 def bessel_y1(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The Bessel function of the second kind of order 1, ``Y_1 = -Y_0'``: minus infinity at 0, NaN below"""
-def chebyshev_polynomial_t(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def chebyshev_polynomial_t(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r"""Chebyshev's polynomial of the first kind and degree ``n``: ``cos(n a)`` at ``x = cos(a)``."""
-def chebyshev_polynomial_u(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def chebyshev_polynomial_u(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r"""Chebyshev's polynomial of the second kind and degree ``n``: ``sin((n + 1) a) / sin(a)`` at ``x = ..."""
-def chebyshev_polynomial_v(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def chebyshev_polynomial_v(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r"""Chebyshev's polynomial of the third kind and degree ``n``: ``cos((n + 1/2) a) / cos(a / 2)`` at ..."""
-def chebyshev_polynomial_w(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def chebyshev_polynomial_w(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r"""Chebyshev's polynomial of the fourth kind and degree ``n``: ``sin((n + 1/2) a) / sin(a / 2)`` at ..."""
 def digamma(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The derivative of :func:`lgamma`: ``gamma'(input) / gamma(input)``."""
@@ -50,9 +50,9 @@ def gammaincc(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tens
     r"""The regularised upper incomplete gamma function: ``1 - igamma(input, other)``, accurate also ..."""
 def gammaln(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The logarithm of ``|gamma(input)|``; at ``n + 1`` it is the logarithm of the factorial of ``n``."""
-def hermite_polynomial_h(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def hermite_polynomial_h(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r"""The physicists' Hermite polynomial of degree ``n``; NaN above degree 128 (``float32``) or 512 ..."""
-def hermite_polynomial_he(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def hermite_polynomial_he(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r"""The probabilists' Hermite polynomial of degree ``n``; NaN above degree 128 (``float32``) or 512 ..."""
 def i0(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The modified Bessel function of the first kind of order 0, ``I_0``: the sum of ``(input ** 2 / ..."""
@@ -62,9 +62,9 @@ def i1(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The modified Bessel function of the first kind of order 1, ``I_1``: the derivative of :func:`i0`."""
 def i1e(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``I_1(input) * exp(-|input|)``, which does not overflow. See :func:`i1`."""
-def laguerre_polynomial_l(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def laguerre_polynomial_l(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r"""Laguerre's polynomial of degree ``n``."""
-def legendre_polynomial_p(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def legendre_polynomial_p(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r"""Legendre's polynomial of degree ``n``."""
 def log1p(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``log(1 + input)``, exact also for small ``input``, where the sum would be 1."""
@@ -90,23 +90,23 @@ def ndtr(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The area under the standard normal density left of ``input``: ``(1 + erf(input / sqrt(2))) / 2``."""
 def ndtri(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse of :func:`ndtr`: the argument left of which the area is ``input``; NaN outside of ..."""
-def polygamma(n: Any, input: Tensor, *, out: Any = None) -> Tensor:
+def polygamma(n: builtins.int, input: Tensor, *, out: Any = None) -> Tensor:
     r"""The derivative of order ``n`` of :func:`digamma`: ``(-1) ** (n + 1) * n! * zeta(n + 1, input)`` ..."""
 def psi(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The derivative of :func:`lgamma`: ``gamma'(input) / gamma(input)``."""
-def round(input: Tensor, *, decimals: Number = 0, out: Any = None) -> Tensor:
+def round(input: Tensor, *, decimals: builtins.int = 0, out: Any = None) -> Tensor:
     r"""The nearest whole number, or the nearest multiple of ``10 ** -decimals``; a half goes to the ..."""
 def scaled_modified_bessel_k0(x: Any, *, out: Any = None) -> Tensor:
     r"""``K_0(x) * exp(x)``, which does not underflow. Not differentiable. See :func:`modified_bessel_k0`."""
 def scaled_modified_bessel_k1(x: Any, *, out: Any = None) -> Tensor:
     r"""``K_1(x) * exp(x)``, which does not underflow. Not differentiable. See :func:`modified_bessel_k1`."""
-def shifted_chebyshev_polynomial_t(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def shifted_chebyshev_polynomial_t(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r""":func:`chebyshev_polynomial_t` at ``2 * x - 1``, for ``x`` in [0, 1]."""
-def shifted_chebyshev_polynomial_u(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def shifted_chebyshev_polynomial_u(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r""":func:`chebyshev_polynomial_u` at ``2 * x - 1``, for ``x`` in [0, 1]."""
-def shifted_chebyshev_polynomial_v(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def shifted_chebyshev_polynomial_v(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r""":func:`chebyshev_polynomial_v` at ``2 * x - 1``, for ``x`` in [0, 1]."""
-def shifted_chebyshev_polynomial_w(x: Any, n: Any, *, out: Any = None) -> Tensor:
+def shifted_chebyshev_polynomial_w(x: Any, n: builtins.int, *, out: Any = None) -> Tensor:
     r""":func:`chebyshev_polynomial_w` at ``2 * x - 1``, for ``x`` in [0, 1]."""
 def sinc(input: Tensor, *, out: Any = None) -> Tensor:
     r"""``sin(pi * input) / (pi * input)``, 1 at 0."""

@@ -21,8 +21,9 @@ import re
 import sys
 import textwrap
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ import taeda
 from taeda._core import REQUIRED, Composite, Op, Tensor
 from taeda._namespaces import MODULES, NAMES
 from taeda.ops.sparse import SparseTensor
-from taeda.ops.table import METHODS, RESULT_TYPES
+from taeda.ops.table import _TAKES, METHODS, RESULT_TYPES, takes
 
 HEADER = '''"""Types of taeda's functions and of its Tensor. Written by tools/stubs.py: do not edit."""
 
@@ -74,11 +75,27 @@ BY_NAME = {
     "device": "_device | builtins.str",
     "size": "Sequence[builtins.int] | builtins.int",
     "sizes": "Sequence[builtins.int]",
+    "output_size": "Sequence[builtins.int | None] | builtins.int",
     "shape": "Sequence[builtins.int]",
     "dims": "Sequence[builtins.int] | builtins.int",
     "requires_grad": "builtins.bool",
+    "bias": "Tensor",
     "generator": "Any",
 }
+#: Types of the kinds of values that calls are checked for, and those kinds by number.
+BY_KIND = {
+    "bool": "builtins.bool",
+    "flag": "builtins.bool",
+    "pin": "builtins.bool",
+    "int": "builtins.int",
+    "Ints": "Sequence[builtins.int] | builtins.int",
+    "float": "builtins.float",
+    "Number": "Number",
+    "str": "builtins.str",
+    "Tensor": "Tensor",
+    "Tensors": "Sequence[Tensor]",
+}
+KINDS = {number: kind for kind, number in _TAKES.items()}
 #: What mypy must pass over: comparisons give tensors, and ``**=`` takes no modulus.
 IGNORED = {"__eq__": "override", "__ne__": "override", "__ipow__": "misc"}
 #: dims that may also be several
@@ -219,35 +236,44 @@ def default_text(value: Any) -> str:
     return repr(value) if isinstance(value, bool | int | float | str | type(None)) and value == value else "..."
 
 
-def parameter_type(name: str, default: Any) -> str:
-    """The type of a parameter that has no annotation."""
-    known = BY_NAME.get(name)
+def parameter_type(name: str, default: Any, kind: str = "") -> str:
+    """The type of a parameter, by its name, its default, and its kind: one of ``BY_KIND``, Any, or none."""
+    known = BY_NAME.get(name) or BY_KIND.get(kind)
     if default is REQUIRED or default is inspect.Parameter.empty:
         return known or "Any"
     if name in MANY and not isinstance(default, int):
         return MANY[name]
     if default is None:
         return f"{known} | None" if known else "Any"
-    if name == "p":  # of norms: a number or a name
-        return "Any"
-    if isinstance(default, bool | str):
+    if isinstance(default, bool | str) and name != "p":
         return BUILTIN[type(default)]
-    if isinstance(default, int | float):
-        return f"{known} | {BUILTIN[type(default)]}" if known and "Sequence" in known else known or "Number"
-    return known or "Any"
+    if kind == "Any" or name == "p":  # of norms: a number or a name
+        return "Any"
+    if isinstance(default, int | float) and known and "Sequence" in known and "| builtins.int" not in known:
+        return f"{known} | {BUILTIN[type(default)]}"
+    return known or ("Number" if isinstance(default, int | float) else "Any")
 
 
-def _one(name: str, default: Any, annotation: str | None = None) -> str:
-    kind = annotation or parameter_type(name, default)
-    missing = default is REQUIRED or default is inspect.Parameter.empty
-    return f"{name}: {kind}" if missing else f"{name}: {kind} = {default_text(default)}"
+def _parameters(function: Any, names: Sequence[str], defaults: Sequence[Any]) -> list[str]:
+    """The parameters of a function of the table. Their kinds are what calls check the arguments for."""
+    given, kinds = function.__annotations__, [KINDS[i] for i in takes(function, names, tuple(defaults))]
+    written = []
+    for name, default, kind in zip_longest(names, defaults, kinds, fillvalue=""):
+        annotation = given.get(name, "")
+        if not annotation and kind in ("Any", "float"):  # a float by the default alone may be an operand: any number
+            kind = ""
+        found = parameter_type(name, default, kind)
+        if annotation.endswith("| None") and found != "Any" and not found.endswith("| None"):
+            found += " | None"
+        written.append(f"{name}: {found}" + ("" if default is REQUIRED else f" = {default_text(default)}"))
+    return written
 
 
 def op_parameters(op: Op) -> list[str]:
     """The parameters of an op of the table, ``out=`` included."""
     function = op.__wrapped__
     code = function.__code__
-    parts = [_one(n, d) for n, d in zip(op.params, op.defaults, strict=True)]
+    parts = _parameters(function, op.params, op.defaults)
     positional = code.co_argcount
     spread = next((i for i, n in enumerate(op.params) if _is_variadic(op, i)), None)
     if spread is not None:
@@ -270,7 +296,9 @@ def function_parameters(function: Any) -> list[str]:
     """The parameters of a composite."""
     parts: list[str] = []
     star = False
-    for p in inspect.signature(function).parameters.values():
+    given = inspect.signature(function).parameters
+    defaults = [REQUIRED if p.default is p.empty else p.default for p in given.values()]
+    for p, written in zip(given.values(), _parameters(function, list(given), defaults), strict=True):
         if p.kind is p.VAR_POSITIONAL:
             parts.append(f"*{p.name}: Any")
             star = True
@@ -280,7 +308,7 @@ def function_parameters(function: Any) -> list[str]:
             if p.kind is p.KEYWORD_ONLY and not star:
                 parts.append("*")
                 star = True
-            parts.append(_one(p.name, p.default))
+            parts.append(written)
     return parts
 
 

@@ -299,6 +299,13 @@ def images(x: Tensor) -> Tensor:
     x = F.pad(x, (1, 1, 1, 1), mode="reflect")
     x = F.conv2d(x, taeda.randn(8, 3, 3, 3), stride=2, padding=1)
     x = F.avg_pool2d(F.leaky_relu(x, 0.2), kernel_size=2)
+    x = F.conv2d(x, taeda.randn(8, 8, 3, 3), None, (2, 1), padding="valid", dilation=[1, 1], groups=1)
+    x = F.conv_transpose2d(x, taeda.randn(8, 8, 3, 3), stride=(2, 1), padding=(1, 1), output_padding=(1, 0))
+    x = F.max_pool2d(x, (3, 3), stride=(2, 2), padding=(1, 1), ceil_mode=True)
+    x = F.adaptive_avg_pool2d(x, (None, 7)) + F.adaptive_avg_pool2d(x, 7)
+    x = F.fold(F.unfold(x, (1, 1), stride=(1, 1)), output_size=(7, 7), kernel_size=(1, 1))
+    x = x.roll((1, 2), dims=(2, 3)).repeat(1, 1, 2, 2).permute(0, 2, 3, 1).permute((0, 3, 1, 2))
+    x = F.layer_norm(x, x.shape[1:]) + F.group_norm(x, 4, eps=1e-6)
     return F.softmax(F.dropout(x, p=0.5, training=True), dim=1)
 
 

@@ -34,6 +34,10 @@ text: str = x.sum()  # wrong
 nn.Dropout(p="0.5")  # wrong
 x.unsqueeze()  # wrong
 model.load_state_dict()  # wrong
+F.conv2d(x, x, stride="2")  # wrong
+F.max_pool2d(x, (2, "2"))  # wrong
+taeda.roll(x, 1.5)  # wrong
+x.chunk(2.0)  # wrong
 
 
 def forward(v: Tensor) -> Tensor:
