@@ -96,6 +96,7 @@ def test_results_in_the_place_of_an_operand():
     assert counters.of("global", "store").accesses == A.numel() // 4
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("step", [(1 << 31) - 8, (1 << 31) + 8])  # offsets of 31 bits, and of more
 def test_offsets_in_bytes_may_be_large(step):
     """A view of much memory, of which little is touched."""
@@ -145,6 +146,7 @@ def test_a_few_rows_or_columns_are_written_in_order(f):
     assert counters.of("global", "store").used > 0.99 and counters.of("local", "store").accesses == 0
 
 
+@pytest.mark.sweep
 def test_large_transposed_copies():
     """What the CPU stores past its caches has other units."""
     x = taeda.arange(513 * 512).to(taeda.complex128).reshape(513, 512)
@@ -364,6 +366,7 @@ def test_tiles_of_products_are_read_once_and_meet_at_no_bank(f, dtype):
         assert counters.of("local", way).accesses == 0
 
 
+@pytest.mark.sweep
 def test_many_products_have_larger_tiles():
     a, b = drawn(128, 64, 16), drawn(128, 16, 128, seed=6)
     counters = product(lambda a, b: a @ b, a, b)

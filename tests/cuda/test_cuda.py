@@ -48,12 +48,18 @@ def test_a_launch_that_is_waited_for_raises_in_its_call():
     assert "index(): an index is out of range; called in <string>, line 4\n3.0\n" in out
 
 
+DEFAULT_AND_SWEEP = pytest.mark.parametrize(
+    "chosen", ["not sweep", pytest.param("sweep or not sweep", marks=pytest.mark.sweep)]
+)
+
+
+@DEFAULT_AND_SWEEP
 @pytest.mark.timeout(900)
-def test_counters_of_the_schedules(tmp_path):
+def test_counters_of_the_schedules(chosen, tmp_path):
     """Sectors, bytes and conflicts of banks; NVIDIA's assembler takes each kernel and spills nothing."""
     path = str(ROOT / "tests/cuda/schedules.py")
     out = emulated(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", path, TAEDA_TARGET="lane",
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", chosen, path, TAEDA_TARGET="lane",
         TAEDA_CACHE=str(tmp_path),
     )  # fmt: skip
     lines = re.findall(r"^(\.+) +\[ *(\d+)%\]$", out, re.MULTILINE)  # none failed, none was skipped
@@ -68,14 +74,16 @@ def test_counters_of_the_schedules(tmp_path):
         assert (report.refused, report.spilled) == ("", 0), name
 
 
+@DEFAULT_AND_SWEEP
 @pytest.mark.timeout(900)
-def test_attention_by_tiles(tmp_path):
+def test_attention_by_tiles(chosen, tmp_path):
     """Values, cost and races; NVIDIA's assembler takes each kernel, and few spill: gradients of rows of 128 numbers and
     more, and of float64, have more sums than a thread has registers."""
     path = str(ROOT / "tests/cuda/attention.py")
     out = emulated(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", path, timeout=900, TAEDA_CACHE=str(tmp_path)
-    )
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", chosen, path, timeout=900,
+        TAEDA_CACHE=str(tmp_path),
+    )  # fmt: skip
     assert re.search(r"^\.{15,} +\[100%\]$", out, re.MULTILINE), out
     assembler = ptxas.find()
     if assembler is None:
