@@ -29,6 +29,7 @@ from .fusion import compute_now, compute_written, defer_ops
 from .launching import (
     bump,
     copy_tensor,
+    is_computed,
     is_dense_tensor,
     label_node,
     launch,

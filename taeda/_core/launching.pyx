@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 from .devices cimport FROM_TABLE, META_NUMBER, devices, elsewhere, end_call, here
 from .memory cimport foreign_storage, release_scratch, root, settle, take_scratch
 from .pool cimport kernel_t, launch as run_kernel
-from .recorder cimport note_held
+from .recorder cimport current, note_held
 from .tensor cimport Tensor, alias_tensor, check_device, copy_into, is_dense, operand, uploaded, wrap_dim
 
 cdef extern from "Python.h":
@@ -139,3 +139,8 @@ def require_device(device):
 def is_dense_tensor(Tensor t):
     """Whether the elements fill a block of memory without holes or overlap."""
     return is_dense(t)
+
+
+def is_computed(Tensor t):
+    """Whether kernels that are to write to ``t`` run, now or from a plan: not on device meta."""
+    return t.device_type != META_NUMBER or current() != NULL

@@ -353,3 +353,36 @@ cdef bytes form_key(list tensors):
         if not isinstance(t, Tensor) or not add_tensor(&key, <Tensor>t):
             return None
     return PyBytes_FromStringAndSize(<char*>words, key.n * 8)
+
+
+cdef enum:
+    MOST_FORMS = 256   # of a function
+
+
+def once_per_form(function):
+    """``function``, of numbers, texts, dtypes, None and tuples of these, called once for each form of its arguments.
+
+    1, 1.0 and True are different forms. A call with any other argument is not kept.
+    """
+    cdef dict results = {}
+
+    def find(*forms):
+        cdef int64_t words[MOST_WORDS]
+        cdef PyObject* found[1]
+        cdef Key key
+        key.words, key.n, key.room, key.ntensors, key.tensors = words, 0, MOST_WORDS, MOST_STORAGES, found
+        for x in forms:
+            if not add_argument(&key, <PyObject*>x):
+                return function(*forms)
+        name = PyBytes_FromStringAndSize(<char*>words, key.n * 8)
+        result = results.get(name)
+        if result is None:
+            result = function(*forms)
+            if len(results) >= MOST_FORMS:
+                results.clear()
+            results[name] = result
+        return result
+
+    find.__name__ = find.__qualname__ = function.__name__
+    find.__doc__, find.__wrapped__ = function.__doc__, function
+    return find

@@ -9,6 +9,7 @@ import warnings
 from .. import _core
 from .._core import Tensor
 from .._core.formats import is_channels_last
+from .._core.plan import once_per_form
 from ..kernels import gridsample, target
 from .creation import linspace, zeros
 from .joining import stack
@@ -22,9 +23,9 @@ _MODES = {"nearest": 0, "nearest-exact": 0, "linear": 1, "bilinear": 2, "triline
 _KINDS = {"linear": "linear", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
 
 
-def _sizes(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[list[int], list[float]]:
+def _sizes(shape, size, scale_factor, recompute: bool | None) -> tuple[list[int], list[float]]:
     """Output sizes, and the factors to use in place of the sizes' ratio (0 for none)."""
-    n = input.dim() - 2
+    n = len(shape) - 2
     if size is not None:
         size = _core.whole_numbers(size, "interpolate", "size")
     if (size is None) == (scale_factor is None):
@@ -36,7 +37,7 @@ def _sizes(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[l
         if len(given) != n:
             raise ValueError(
                 f"interpolate: Input and {name} must have the same number of spatial dimensions, but got input with "
-                f"spatial dimensions of {list(input.shape[2:])} and {name} of {given}. Please provide input tensor in "
+                f"spatial dimensions of {list(shape[2:])} and {name} of {given}. Please provide input tensor in "
                 f"(N, C, d1, d2, ...,dK) format and {name} in (o1, o2, ...,oK) format."
             )
         given = list(given)
@@ -47,7 +48,7 @@ def _sizes(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[l
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         return [int(s) for s in given], [0.0] * n
     factors = [float(s) for s in given]
-    outputs = [math.floor(input.shape[i + 2] * factors[i]) for i in range(n)]
+    outputs = [math.floor(shape[i + 2] * factors[i]) for i in range(n)]
     return outputs, [0.0] * n if recompute else factors
 
 
@@ -87,64 +88,78 @@ def interpolate(
         tensor([[[[1.0000, 1.5000, 2.0000],
                   [3.0000, 3.5000, 4.0000]]]])
     """
-    outputs, factors = _sizes(input, size, scale_factor, recompute_scale_factor)
+    given = size, scale_factor, mode, align_corners, recompute_scale_factor, antialias
+    outputs, lines = _resizing(input.shape, input.dtype, *given)
+    if lines is None:
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[input.dim() - 3](input, outputs)
+    return _of_lines(input, lines)
+
+
+@once_per_form
+def _resizing(shape, dtype, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias):
+    """Checked sizes of the result, and the lines that give it; None for means of areas."""
+    outputs, factors = _sizes(shape, size, scale_factor, recompute_scale_factor)
     if mode not in _MODES:
         raise NotImplementedError(
             "interpolate: expected mode to be one of nearest, nearest-exact, linear, bilinear, bicubic, trilinear, "
             f"area, got {mode!r}"
         )
-    if input.is_complex():
-        raise NotImplementedError(
-            f"interpolate: not implemented for {input.dtype}; resample the real and imaginary parts"
-        )
-    n = input.dim() - 2
+    if dtype.is_complex:
+        raise NotImplementedError(f"interpolate: not implemented for {dtype}; resample the real and imaginary parts")
+    n = len(shape) - 2
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(
                 "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
                 "trilinear"
             )
-    align_corners = bool(align_corners)
     if n not in (1, 2, 3) or _MODES[mode] not in (0, n):
         raise NotImplementedError(
-            f"interpolate: got {input.dim()}D input, but mode {mode!r} takes "
+            f"interpolate: got {len(shape)}D input, but mode {mode!r} takes "
             f"{'3D, 4D or 5D' if _MODES[mode] == 0 else f'{_MODES[mode] + 2}D'} input (N, C, d1, ...): shape "
-            f"{tuple(input.shape)}"
+            f"{tuple(shape)}"
         )
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ValueError(
             "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
         )
-    if any(s <= 0 for s in (*input.shape[2:], *outputs)):
+    if any(s <= 0 for s in (*shape[2:], *outputs)):
         raise RuntimeError(
-            f"interpolate: Input and output sizes should be greater than 0, but got input {tuple(input.shape[2:])} "
+            f"interpolate: Input and output sizes should be greater than 0, but got input {tuple(shape[2:])} "
             f"output {tuple(outputs)}"
         )
     if mode == "area":
-        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[n - 1](input, outputs)
-    return to_size(input, outputs, factors, mode, align_corners, bool(antialias))
+        return outputs, None
+    return outputs, _lines(shape, dtype, outputs, factors, mode, bool(align_corners), bool(antialias))
+
+
+def _lines(shape, dtype, outputs, factors, mode, align_corners, antialias) -> list[Line | None]:
+    """How each spatial dimension is resampled; None where it stays as it is."""
+    kind = _KINDS.get(mode, mode)
+    whole = not (dtype.is_floating_point or dtype.is_complex)
+    if whole and (kind in ("linear", "cubic") and dtype is not _core.uint8):
+        raise NotImplementedError(f"interpolate: mode {mode!r} not implemented for {dtype}; convert to floating point")
+    fixed = whole and kind in ("linear", "cubic")  # then each dimension's result is rounded to 8 bits
+    double = (dtype is _core.float64 or fixed) and not kind.startswith("nearest")
+    return [
+        None  # every kind is the identity where nothing changes
+        if i == o and factor in (0.0, 1.0)
+        else Line(kind, i, o, factor, align_corners, antialias, double, fixed)
+        for i, o, factor in zip(shape[2:], outputs, factors, strict=True)
+    ]
 
 
 def to_size(input, outputs, factors, mode, align_corners, antialias):
     """``input`` interpolated to ``outputs``, whose steps are by ``factors`` where these are not 0."""
-    kind = _KINDS.get(mode, mode)
-    whole = not (input.dtype.is_floating_point or input.dtype.is_complex)
-    if whole and (kind in ("linear", "cubic") and input.dtype is not _core.uint8):
-        raise NotImplementedError(
-            f"interpolate: mode {mode!r} not implemented for {input.dtype}; convert to floating point"
-        )
-    fixed = whole and kind in ("linear", "cubic")  # then each dimension's result is rounded to 8 bits
-    double = (input.dtype is _core.float64 or fixed) and not kind.startswith("nearest")
-    lines = [
-        None  # every kind is the identity where nothing changes
-        if i == o and factor in (0.0, 1.0)
-        else Line(kind, i, o, factor, align_corners, antialias, double, fixed)
-        for i, o, factor in zip(input.shape[2:], outputs, factors, strict=True)
-    ]
+    return _of_lines(input, _lines(input.shape, input.dtype, outputs, factors, mode, align_corners, antialias))
+
+
+def _of_lines(input, lines):
     if not any(lines):
         return input.clone()
-    if not whole:
+    if input.dtype.is_floating_point or input.dtype.is_complex:
         return resampled(input, lines)
+    fixed = any(line.fixed for line in lines if line)
     result = input.to(_core.float64) if fixed else input
     for d, line in reversed([*enumerate(lines, 2)]):
         if line and fixed:

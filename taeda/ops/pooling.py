@@ -8,6 +8,7 @@ from .. import _core
 from .._core import Tensor
 from .._core.formats import is_channels_last, keep_format
 from .._core.fusion import defers_ops
+from .._core.plan import once_per_form
 from .._core.planes import Placed
 from .._core.planners import kept
 from ..kernels import pool as kernels
@@ -39,16 +40,19 @@ def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
     return value
 
 
-def _check_input(name: str, n: int, input: Tensor, first: int | None = None) -> None:
-    """Refuse an input with the wrong number of dimensions, or with an empty one from ``first`` (the channels) on."""
+def _shape_of(name: str, input: Tensor) -> _core.Size:
     if not isinstance(input, Tensor):
         expect_tensors(name, input=input)
-    shape = input.shape
+    return input.shape
+
+
+def _check_shape(name: str, n: int, shape, first: int | None = None) -> None:
+    """Refuse an input with the wrong number of dimensions, or with an empty one from ``first`` (the channels) on."""
     first = len(shape) - n - 1 if first is None else first
     if len(shape) not in (n + 1, n + 2) or 0 in shape[first:]:
         raise RuntimeError(
             f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
-            f"got: {list(input.shape)}"
+            f"got: {list(shape)}"
         )
 
 
@@ -57,16 +61,11 @@ def _expect_bool(name, parameter, x):
         raise TypeError(f"{name}(): argument '{parameter}' must be bool, not {type(x).__name__}")
 
 
-def _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode):
+@once_per_form
+def _window(name, n, shape, kernel_size, stride, padding, dilation, ceil_mode):
     """Checked ``(size of the output, kernel, stride, padding, dilation)``."""
     _expect_bool(name, "ceil_mode", ceil_mode)
-    _check_input(name, n, input)
-    even = type(kernel_size) is type(padding) is type(dilation) is int and (stride is None or type(stride) is int)
-    find = _even_window if even else _window_of
-    return find(name, n, input.shape, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-def _window_of(name, n, shape, kernel_size, stride, padding, dilation, ceil_mode):
+    _check_shape(name, n, shape)
     kernel = _tuple(kernel_size, n, name, "kernel_size")
     left_out = stride is None or (isinstance(stride, (tuple, list)) and not stride)
     stride = kernel if left_out else _tuple(stride, n, name, "stride")
@@ -75,10 +74,6 @@ def _window_of(name, n, shape, kernel_size, stride, padding, dilation, ceil_mode
     return size, kernel, stride, padding, dilation
 
 
-_even_window = kept(_window_of)
-
-
-@kept
 def _windows(name, shape, kernel, stride, padding, dilation, ceil_mode) -> tuple[int, ...]:
     """How many windows there are along each spatial dimension of ``shape``, which begins with the channels."""
     channels, *space = shape
@@ -292,7 +287,7 @@ for _op in (_max_pool_adjoint, _deferred_max_pool_adjoint):
 
 
 def _maximum(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
-    size, *rest = _window(name, n, input, kernel_size, stride, padding, dilation, ceil_mode)
+    size, *rest = _window(name, n, _shape_of(name, input), kernel_size, stride, padding, dilation, ceil_mode)
     return _max_of(input, size, rest, 0, return_indices)
 
 
@@ -353,30 +348,43 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return _maximum("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def _adaptive_max(name, n, input, output_size, return_indices):
-    size, space = _adaptive_size(name, n, input, output_size, 1)
-    ones = (1,) * n
-    if min(size) and all(i % o == 0 for i, o in zip(space, size, strict=True)):
-        kernel = tuple(i // o for i, o in zip(space, size, strict=True))
-        return _max_of(input, size, (kernel, kernel, (0,) * n, ones), 0, return_indices)
-    kernel = tuple(0 if o == 0 else i // o + 2 for i, o in zip(space, size, strict=True))
-    return _max_of(input, size, (kernel, ones, (0,) * n, ones), 1, return_indices)
-
-
-def _adaptive_size(name, n, input, output_size, first):
+def _adaptive_size(name, n, shape, output_size, first):
+    """Checked sizes of the output and of the input."""
     one = isinstance(output_size, int) or (n == 1 and not isinstance(output_size, (tuple, list)))
     wanted = (output_size,) * n if one else tuple(output_size)
     wanted = tuple(None if o is None and n > 1 else _core.whole_numbers(o, name, "output_size") for o in wanted)
-    if n > 1 and isinstance(output_size, (tuple, list)) and len(wanted) >= input.dim():
-        raise ValueError(f"{name}: Input dimension should be at least {len(wanted) + 1}, got shape {list(input.shape)}")
-    _check_input(name, n, input, first)
+    if n > 1 and isinstance(output_size, (tuple, list)) and len(wanted) >= len(shape):
+        raise ValueError(f"{name}: Input dimension should be at least {len(wanted) + 1}, got shape {list(shape)}")
+    _check_shape(name, n, shape, first)
     if len(wanted) != n:
         raise RuntimeError(f"{name}: output_size must be an int or a tuple of {n} ints (or None), got {output_size}")
-    space = tuple(input.shape[-n:])
+    space = tuple(shape[-n:])
     size = tuple(i if o is None else o for i, o in zip(space, wanted, strict=True))
     if min(size) < 0:
         raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {size}")
     return size, space
+
+
+def _even_windows(size, space):
+    """The sizes of windows that divide ``space`` without rest; None if there are none."""
+    if min(size) and all(i % o == 0 for i, o in zip(space, size, strict=True)):
+        return tuple(i // o for i, o in zip(space, size, strict=True))
+    return None
+
+
+@once_per_form
+def _adaptive_maxima(name, n, shape, output_size):
+    """``(size of the output, (kernel, stride, padding, dilation), adaptive)``."""
+    size, space = _adaptive_size(name, n, shape, output_size, 1)
+    zeros, ones, kernel = (0,) * n, (1,) * n, _even_windows(size, space)
+    if kernel is not None:
+        return size, (kernel, kernel, zeros, ones), 0
+    kernel = tuple(0 if o == 0 else i // o + 2 for i, o in zip(space, size, strict=True))
+    return size, (kernel, ones, zeros, ones), 1
+
+
+def _adaptive_max(name, n, input, output_size, return_indices):
+    return _max_of(input, *_adaptive_maxima(name, n, _shape_of(name, input), output_size), return_indices)
 
 
 def adaptive_max_pool1d(input, output_size, return_indices=False):
@@ -453,26 +461,29 @@ _sum_pool_adjoint.vjp(
 )
 
 
-def _average(name, n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
-    size, kernel, stride, padding, _ = _window(name, n, input, kernel_size, stride, padding, 1, ceil_mode)
+@once_per_form
+def _averaging(name, n, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    """Whether the result is negated, and the checked ``(size of the output, kernel, stride, padding, divide)``."""
+    size, kernel, stride, padding, _ = _window(name, n, shape, kernel_size, stride, padding, 1, ceil_mode)
     _expect_bool(name, "count_include_pad", count_include_pad)
-    if divisor_override is not None:
-        divisor_override = _core.whole_numbers(divisor_override, name, "divisor_override")
-        if divisor_override == 0:
-            raise RuntimeError(f"{name}: divisor must be not zero")
-        if divisor_override < 0:
-            return -_avg_pool(input, size, kernel, stride, padding, -divisor_override)
-        return _avg_pool(input, size, kernel, stride, padding, divisor_override)
-    if not any(padding) and not ceil_mode:
-        divide = math.prod(kernel)
-    else:
-        divide = -1 if count_include_pad else 0
-    return _avg_pool(input, size, kernel, stride, padding, divide)
+    divide = math.prod(kernel) if not any(padding) and not ceil_mode else -1 if count_include_pad else 0
+    if divisor_override is None:
+        return False, (size, kernel, stride, padding, divide)
+    divisor = _core.whole_numbers(divisor_override, name, "divisor_override")
+    if divisor == 0:
+        raise RuntimeError(f"{name}: divisor must be not zero")
+    return divisor < 0, (size, kernel, stride, padding, abs(divisor))
+
+
+def _average(name, n, input, *window):
+    negated, form = _averaging(name, n, _shape_of(name, input), *window)
+    y = _avg_pool(input, *form)
+    return -y if negated else y
 
 
 @traits(canonical=True)
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
-    return _average("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    return _average("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 @traits(canonical=True)
@@ -517,23 +528,28 @@ def _adaptive_avg(name, n, input, output_size):
     if output_size.__class__ is int and output_size == 1 and (input.dim() in (2, 3) if n == 1 else input.dim() >= n):
         # PyTorch takes any number of leading dimensions here, and images without elements
         return _mean_of_planes(input, n)
-    size, space = _adaptive_size(name, n, input, output_size, -n)
-    dims = tuple(range(-n, 0))
-    if all(o == 1 for o in size):
+    size, kernel, lines = _adaptive_means(name, n, _shape_of(name, input), output_size)
+    if math.prod(size) == 1:
         return _mean_of_planes(input, n)
-    if min(size) and all(i % o == 0 for i, o in zip(space, size, strict=True)):
-        kernel = tuple(i // o for i, o in zip(space, size, strict=True))
+    if kernel is not None:
         if kernel[-1] in kernels.STRIDES or _has_channels_last(input, n):
             return _avg_pool(input, size, kernel, kernel, (0,) * n, math.prod(kernel))
         if n == 1:
             return reshape(input, (*input.shape[:-1], *size, *kernel)).mean(-1)
     if min(size) == 0:
-        return input.mean(dims, keepdim=True).expand((*input.shape[:-n], *size))
+        return input.mean(tuple(range(-n, 0)), keepdim=True).expand((*input.shape[:-n], *size))
     if not input.is_floating_point():
         raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.name}'; convert with .float()")
-    # A mean over a box is one mean per dimension.
-    lines = [None if i == o else Line("area", i, o, 0.0, False, False) for i, o in zip(space, size, strict=True)]
     return resampled(input, lines)
+
+
+@once_per_form
+def _adaptive_means(name, n, shape, output_size):
+    """``(size of the output, kernel, lines)``. A mean over a box is one mean per dimension, as lines describe; a kernel
+    stands for windows of one size."""
+    size, space = _adaptive_size(name, n, shape, output_size, -n)
+    lines = [None if i == o else Line("area", i, o, 0.0, False, False) for i, o in zip(space, size, strict=True)]
+    return size, _even_windows(size, space), lines
 
 
 @traits(canonical=True)
@@ -582,8 +598,9 @@ for _what, _ops in (
 def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_indices, samples):
     """Windows of a fixed size at pseudo-random places (Graham 2014, https://arxiv.org/abs/1412.6071)."""
     kernel = _tuple(kernel_size, n, name, "kernel_size")
-    _check_input(name, n, input)
-    space = tuple(input.shape[-n:])
+    shape = _shape_of(name, input)
+    _check_shape(name, n, shape)
+    space = tuple(shape[-n:])
     if (output_size is None) == (output_ratio is None):
         raise ValueError(f"{name}: requires specifying exactly one of output_size and output_ratio")
     if output_size is None:

@@ -7,6 +7,7 @@ import pytest
 import taeda
 from taeda import _core
 from taeda._core import NoPlan, Plan, make_plan
+from taeda._core.plan import once_per_form
 from taeda.nn import functional as F
 
 
@@ -258,3 +259,38 @@ def test_tensors_of_the_collector_can_be_looked_at():
     for x in found:
         if x.layout is taeda.strided and not x.is_nested:
             assert x.untyped_storage() is not None and x.data_ptr() >= 0, x.shape
+
+
+def test_what_a_function_gives_is_kept_by_the_exact_form():
+    calls = []
+
+    @once_per_form
+    def describe(*forms):
+        """What it is."""
+        calls.append(forms)
+        if forms == ("bad",):
+            raise ValueError("bad")
+        return repr(forms)
+
+    forms = [(1,), (1.0,), (True,), (None,), ("1",), ((1, 2),), ((1, 2.0),), ((1, (2,)),), (1, 2), (taeda.float32,)]
+    for _ in range(2):
+        for form in forms:
+            assert describe(*form) == repr(form)
+    assert calls == forms and describe.__doc__ == "What it is."
+    for other in ({1}, 2**70):  # no form: asked every time
+        assert describe(other) == describe(other) == repr((other,))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="bad"):
+            describe("bad")
+    assert len(calls) == len(forms) + 6
+    for n in range(1000):  # what is kept stays small
+        describe(n + 2)
+    describe(1)
+    assert len(calls) == len(forms) + 6 + 1000 + 1
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "area"])
+def test_interpolation_is_repeated_from_its_plan(mode):
+    plan = make_plan(lambda x: F.interpolate(x, size=(5, 9), mode=mode), taeda.randn(2, 3, 8, 8))
+    x = taeda.randn(2, 3, 8, 8)
+    assert taeda.equal(plan.run([x]), F.interpolate(x, size=(5, 9), mode=mode))
