@@ -21,7 +21,7 @@ from ._core.custom import CustomOp, share_memory
 from ._refuse import refused_function
 from ._schema import Schema, checked, infer_schema, read_schema, takes
 from .amp.autocast_mode import autocast, cast_all, is_autocast_enabled
-from .aten import OpOverload, OpOverloadPacket
+from .aten import DECLARED, OpOverload, OpOverloadPacket
 from .autograd.function import Function, _context_class, _own_outputs
 from .ops.parts import OfValues
 from .ops.registry import OPS
@@ -34,7 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 _log = logging.getLogger(__name__)
-_ops: dict[str, CustomOpDef] = {}
+_ops: dict[str, CustomOpDef] = DECLARED
 #: Implementations of ops that are not defined yet, by name: pairs of a key and a function.
 _waiting: dict[str, list[tuple[str, Callable]]] = {}
 

@@ -7,9 +7,9 @@ import inspect
 import re
 from collections.abc import Callable
 
-from .. import library
 from .._core import Tensor
 from .._schema import Argument, _parts, parse_schema
+from ..aten import DECLARED
 from ..aten.signatures import signatures
 from ..aten.spellings import function_of
 from .builtins import PRIMITIVES, SCALARS, TENSORS, member
@@ -44,13 +44,13 @@ _NUMBERS_OF_THINGS = ("ScalarType", "Layout", "MemoryFormat")
 
 
 def find_function(space: str, name: str, overload: str = "") -> Callable | None:
-    """The function that computes the op ``space::name.overload``, or None. Only names on its own list are looked up, and
-    ops that the program declared.
+    """The function that computes the op ``space::name.overload``, or None. Only names on its own list are looked up,
+    and ops that the program declared.
     """
     if space == "prim":
         return PRIMITIVES.get(name)
     if space != "aten":
-        return library._ops.get(f"{space}::{name}")
+        return DECLARED.get(f"{space}::{name}")
     named = f"{name}.{overload}"
     found = TENSORS.get(named) or SCALARS.get(named) or TENSORS.get(name) or function_of(name, overload)
     found = found or SCALARS.get(name)
@@ -139,7 +139,7 @@ def overloads(qualified: str) -> tuple[Schema, ...]:
     """The signatures of ``aten::add`` that return new results, without ``out``; none if there is no such op. Integers'
     signatures come first. An op of the program has the one that it was declared with.
     """
-    own = library._ops.get(qualified)
+    own = DECLARED.get(qualified)
     return _overloads(qualified) if own is None else (Schema(qualified + own._schema),)
 
 
