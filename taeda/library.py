@@ -6,9 +6,12 @@ The stand-in has them as ``torch.ops.<library>.<op>``.
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import inspect
 import logging
+import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -17,22 +20,91 @@ from ._core import Tensor, bump, is_recorded, mode_stack, record_nothing, restor
 from ._core.custom import CustomOp, share_memory
 from ._refuse import refused_function
 from ._schema import Schema, checked, infer_schema, read_schema, takes
-from .aten import OpOverload, OpOverloadPacket
+from .amp.autocast_mode import autocast, cast_all, is_autocast_enabled
+from .aten import DECLARED, OpOverload, OpOverloadPacket
 from .autograd.function import Function, _context_class, _own_outputs
 from .ops.parts import OfValues
 from .ops.registry import OPS
 from .overrides import handle_torch_function, has_torch_function
 
 __all__ = [
-    "CustomOpDef", "Library", "bind", "custom_op", "define", "impl", "impl_abstract", "infer_schema",
+    "CustomOpDef", "Library", "bind", "custom_op", "define", "get_ctx", "impl", "impl_abstract", "infer_schema",
     "register_autocast", "register_autograd", "register_fake", "register_kernel", "register_torch_dispatch",
     "register_vmap", "triton_op", "wrap_triton",
 ]  # fmt: skip
 
 _log = logging.getLogger(__name__)
-_ops: dict[str, CustomOpDef] = {}
+_ops: dict[str, CustomOpDef] = DECLARED
 #: Implementations of ops that are not defined yet, by name: pairs of a key and a function.
 _waiting: dict[str, list[tuple[str, Callable]]] = {}
+
+
+#: What `get_ctx` gives, by thread, within a function of ``register_fake``.
+_fake = threading.local()
+
+
+class EffectType(enum.Enum):
+    """What an op does besides giving results: ``ORDERED`` ones are kept in programs, in their order."""
+
+    ORDERED = "Ordered"
+
+
+class FakeImplCtx:
+    """What a function of ``register_fake`` may ask for; :func:`get_ctx` gives it."""
+
+    def __init__(self, size: Callable) -> None:
+        self._size = size
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> Any:
+        """A size of the result that depends on values, between ``min`` and ``max``.
+
+        Raises:
+            ValueError: the range is not one of sizes.
+        """
+        if not (isinstance(min, int) and (max is None or isinstance(max, int))):
+            raise ValueError(f"new_dynamic_size(min={min}, max={max}): expected numbers that do not depend on sizes")
+        if min < 0:
+            raise ValueError(f"new_dynamic_size(min={min}): a size is not negative")
+        return self._size(min, max)
+
+    def create_unbacked_symint(self, *, min: int = 2, max: int | None = None) -> Any:
+        """The older name of :meth:`new_dynamic_size`."""
+        warnings.warn(
+            "`create_unbacked_symint` is deprecated, please use `new_dynamic_size` instead", FutureWarning, stacklevel=2
+        )
+        return self.new_dynamic_size(min=min, max=max)
+
+
+@contextlib.contextmanager
+def fake_context(context: Callable) -> Iterator[None]:
+    """Within it, :func:`get_ctx` gives what ``context()`` gives."""
+    before = getattr(_fake, "context", None)
+    _fake.context = context
+    try:
+        yield
+    finally:
+        _fake.context = before
+
+
+def get_ctx() -> FakeImplCtx | None:
+    """What a function of ``register_fake`` asks for a size that depends on values.
+
+    Returns:
+        An object with ``new_dynamic_size(min=0, max=None)``; None outside such functions.
+
+    Raises:
+        RuntimeError: the op was called on device meta, where such sizes are not known.
+
+    Examples:
+        >>> @taeda.library.custom_op("docs::positive", mutates_args=())
+        ... def positive(x: taeda.Tensor) -> taeda.Tensor:
+        ...     return x[x > 0]
+        >>> @positive.register_fake
+        ... def _(x):
+        ...     return x.new_empty(taeda.library.get_ctx().new_dynamic_size(max=x.numel()))
+    """
+    context = getattr(_fake, "context", None)
+    return None if context is None else context()
 
 
 def __getattr__(name: str) -> Any:
@@ -96,7 +168,7 @@ class CustomOpDef(CustomOp):
         self._refusing: Any = None  # in its place where none was registered: an error when it is differentiated
         self._fake: Callable | None = None
         self.closed = fn is not None and not self._mutates  # made by custom_op: gradients do not see into it
-        self._compute: Callable = CustomOpDef._run
+        self._under_autocast: dict[str, Callable] = {}  # what a call does under the autocast of a device
         namespace, _, label = name.partition("::")
         self.__name__ = label
         self._overload = OpOverload(OpOverloadPacket(namespace, label, self), "default")
@@ -149,6 +221,8 @@ class CustomOpDef(CustomOp):
         return required if agree else len(given)
 
     def _lacking(self, *args: Any, **kwargs: Any) -> Any:
+        if "cpu" in _fallbacks:
+            return _fallbacks["cpu"](self._overload, *args, **kwargs)
         raise NotImplementedError(
             f"Could not run '{self._qualname}' with arguments from the 'CPU' backend: it was defined, and no "
             f"implementation for the CPU was given with impl"
@@ -162,23 +236,27 @@ class CustomOpDef(CustomOp):
             return handle_torch_function(self._overload, given, *args, **kwargs)
         if self._read is not None:
             args, kwargs = checked(self._qualname, self._read, args, kwargs)
+        leaves = _leaves((*args, *kwargs.values()))
+        for kind, function in self._under_autocast.items():
+            if any(isinstance(x, Tensor) and x.device.type == kind for x in leaves) and is_autocast_enabled(kind):
+                return function(*args, **kwargs)
         for mode in modes:
             made = mode.custom_op(self, args, kwargs)
             if made is not NotImplemented:
                 return made
         if modes and has_torch_function(given):
             return handle_torch_function(self._overload, given, *args, **kwargs)
-        leaves = _leaves((*args, *kwargs.values()))
         if self._fake is not None and any(isinstance(x, Tensor) and x.is_meta for x in leaves):
-            return self._sizes(*args, **kwargs)
+            with fake_context(self._no_context):
+                return self._sizes(*args, **kwargs)
         if self.closed and self._fake is None and any(isinstance(x, Tensor) and x.is_meta for x in leaves):
             return self._compute_on_meta(args, kwargs)
-        return self._compute(self, *args, **kwargs)
+        return self._run(*args, **kwargs)
 
     def _compute_on_meta(self, args: tuple, kwargs: dict) -> Any:
         """The implementation where there are no values: what is written in ops gives sizes, other code cannot."""
         try:
-            return self._compute(self, *args, **kwargs)
+            return self._run(*args, **kwargs)
         except (TypeError, NotImplementedError) as error:
             raise RuntimeError(
                 f"There was no fake impl registered for {self!r}, and its implementation does not run on device meta, "
@@ -331,6 +409,12 @@ class CustomOpDef(CustomOp):
         """
         self._fake = fn
         return fn
+
+    def _no_context(self) -> Any:
+        raise RuntimeError(
+            f"{self._qualname}: the sizes of its result depend on values, and on device meta there are none; export "
+            f"gives such sizes a name"
+        )
 
     def _sizes(self, *args: Any, **kwargs: Any) -> Any:
         """Results without values; what is written to counts as written."""
@@ -496,11 +580,43 @@ class CustomOpDef(CustomOp):
         """
         return register_torch_dispatch(self, torch_dispatch_class, fn)
 
-    def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
-        """Under autocast, cast the tensors that are given to the dtype ``cast_inputs``, and run with autocast off."""
-        from .amp import custom_fwd
+    def register_autocast(self, device_type: str, cast_inputs: Any) -> Callable:
+        """Under autocast, cast the tensors that are given to the dtype ``cast_inputs``, and run with autocast off.
 
-        self._compute = custom_fwd(CustomOpDef._run, device_type=device_type, cast_inputs=cast_inputs)
+        Args:
+            device_type: the device whose autocast is meant. The first dtype that is registered for it stays.
+            cast_inputs: the dtype.
+
+        Returns:
+            The function that does so.
+
+        Raises:
+            ValueError: there is no autocast for that device.
+        """
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        if device_type == "meta":
+            raise ValueError(f"Device type '{device_type}' does not support autocast.")
+
+        def cast(*args: Any, **kwargs: Any) -> Any:
+            with autocast(device_type, enabled=False):
+                return self(*cast_all(args, device_type, cast_inputs), **cast_all(kwargs, device_type, cast_inputs))
+
+        self._under_autocast.setdefault(device_type, cast)
+        return cast
+
+    def register_effect(self, effect: EffectType | None) -> None:
+        """Say whether the op does more than give results, so that programs keep calls whose results are not used.
+
+        Args:
+            effect: ``EffectType.ORDERED``; None: it does not.
+        """
+        from .fx import node
+
+        if effect is None:
+            node.unmark(self._overload)
+        else:
+            node.has_side_effect(self._overload)
 
     def register_vmap(self, func: Callable | None = None) -> Any:
         """Register a rule for whole batches: ``func(info, in_dims, *args)`` gives the result and its ``out_dims``.
@@ -892,6 +1008,8 @@ _OTHER_KEYS = {
 _defined: set[str] = set()
 #: Names of ops and keys for which a Library has given an implementation.
 _implemented: set[tuple[str, str]] = set()
+#: What ops without an implementation do, by key.
+_fallbacks: dict[str, Callable] = {}
 
 
 class Library:
@@ -930,9 +1048,11 @@ class Library:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._names: list[str] = []
         self._given: list[tuple[str, str]] = []
+        self._fallen: list[str] = []
         if kind == "DEF":
             _defined.add(ns)
-        self._end = weakref.finalize(self, _forget, self._names, self._given, ns if kind == "DEF" else "")
+        ended = ns if kind == "DEF" else ""
+        self._end = weakref.finalize(self, _forget, self._names, self._given, self._fallen, ended)
         self._end.atexit = False
 
     def __repr__(self) -> str:
@@ -966,7 +1086,7 @@ class Library:
         self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False,
         allow_override: bool = True,
     ) -> None:  # fmt: skip
-        """Let ``fn`` be what an op does, if ``dispatch_key`` is for the CPU or for any device.
+        """Let ``fn`` be what an op does, if ``dispatch_key`` is for the CPU, for any device or for autocast.
 
         Args:
             op_name: the op, or its name.
@@ -1002,6 +1122,34 @@ class Library:
         _implemented.add(given)
         self._given.append(given)
 
+    def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Let ``fn(op, *args, **kwargs)`` do what a program's ops without an implementation for the CPU do.
+
+        Args:
+            fn: the function.
+            dispatch_key: ``"CPU"``; for other devices it is kept out of use; ``""``: the Library's.
+            with_keyset: refused if True: there are no sets of keys.
+
+        Raises:
+            RuntimeError: the namespace is not ``"_"``, which stands for all, or the key has a fallback.
+            AssertionError: no key is given.
+            NotImplementedError: ``with_keyset``.
+        """
+        key = dispatch_key or self.dispatch_key
+        if self.ns != "_":
+            raise RuntimeError(
+                f'Fallback can only be registered using library fragment on the global namespace "_" but it is '
+                f"{self.ns}"
+            )
+        assert key, "dispatch_key must not be empty for fallback"
+        _check_key(key)
+        if with_keyset:
+            raise NotImplementedError("fallback: with_keyset=True: taeda has no sets of dispatch keys to give to fn")
+        if key.lower() in _fallbacks or key.lower().startswith("autocast"):
+            raise RuntimeError(f"Tried to register multiple backend fallbacks for the same dispatch key {key}")
+        _fallbacks[key.lower()] = fn
+        self._fallen.append(key.lower())
+
     def _register_fake(self, op_name: str, fn: Callable, _stacklevel: int = 1, **options: Any) -> None:
         register_fake(op_name, fn, lib=self)
 
@@ -1010,10 +1158,12 @@ class Library:
         self._end()
 
 
-def _forget(names: list[str], given: list[tuple[str, str]], ns: str) -> None:
+def _forget(names: list[str], given: list[tuple[str, str]], fallen: list[str], ns: str) -> None:
     for name in names:
         _ops.pop(name, None)
     _implemented.difference_update(given)
+    for key in fallen:
+        _fallbacks.pop(key, None)
     _defined.discard(ns)
 
 
@@ -1039,6 +1189,8 @@ def _implement(name: str, key: str, function: Callable) -> None:
         _ops[name]._use(function)
     elif key.lower() == "meta":
         _ops[name].register_fake(function)
+    elif key.lower().startswith("autocast"):
+        _ops[name]._under_autocast[key.lower().removeprefix("autocast")] = function
 
 
 def define(qualname: str, schema: Any = None, *, lib: Any = None, tags: Any = ()) -> Any:

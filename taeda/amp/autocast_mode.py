@@ -28,8 +28,15 @@ def _get(name: str, default: Any) -> Any:
     return getattr(_state, name, default)
 
 
+#: The half precision of each kind of device that has autocast in PyTorch, whether it is there or not.
+_DTYPES = {
+    **dict.fromkeys(("cpu", "hpu", "maia", "xla"), bfloat16),
+    **dict.fromkeys(("cuda", "ipu", "mps", "mtia", "xpu"), float16),
+}
+
+
 def _dtypes() -> dict:
-    return _state.__dict__.setdefault("dtypes", {"cpu": bfloat16, "cuda": float16})
+    return _state.__dict__.setdefault("dtypes", dict(_DTYPES))
 
 
 def is_autocast_available(device_type: str) -> bool:
@@ -267,7 +274,7 @@ def get_autocast_dtype(device_type: str) -> Any:
     if device_type not in dtypes and is_registered(device_type):
         return bfloat16
     if device_type not in dtypes:
-        raise RuntimeError(f"get_autocast_dtype: no autocast on device '{device_type}'; there is 'cpu'")
+        raise RuntimeError(f"get_autocast_dtype: there is no autocast on device '{device_type}'")
     return dtypes[device_type]
 
 
@@ -396,13 +403,14 @@ def _as(enabled: bool, kind: str, dtype: Any) -> Iterator[None]:
         yield
 
 
-def _all_cast(x: Any, kind: str, dtype: Any) -> Any:
+def cast_all(x: Any, kind: str, dtype: Any) -> Any:
+    """``x``, or what it holds, with floating-point tensors of that kind of device in ``dtype``; float64 stays."""
     if isinstance(x, Tensor):
         return x.to(dtype) if x.is_floating_point() and x.device.type == kind and x.dtype is not float64 else x
     if isinstance(x, dict):
-        return {_all_cast(k, kind, dtype): _all_cast(v, kind, dtype) for k, v in x.items()}
+        return {cast_all(k, kind, dtype): cast_all(v, kind, dtype) for k, v in x.items()}
     if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
-        return type(x)(_all_cast(item, kind, dtype) for item in x)
+        return type(x)(cast_all(item, kind, dtype) for item in x)
     return x
 
 
@@ -431,7 +439,7 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: An
         if not enabled:
             return fwd(*args, **kwargs)
         with autocast(device_type, enabled=False):
-            return fwd(*_all_cast(args, device_type, cast_inputs), **_all_cast(kwargs, device_type, cast_inputs))
+            return fwd(*cast_all(args, device_type, cast_inputs), **cast_all(kwargs, device_type, cast_inputs))
 
     return wrapped
 

@@ -145,6 +145,10 @@ class OpOverloadPacket:
         return f"{self.namespace}.{self.__name__}"
 
 
+#: The ops that programs declared, by name with their namespace: `taeda.library` fills it.
+DECLARED: dict[str, Any] = {}
+
+
 @functools.cache
 def _spellings() -> Any:
     """The records, which need all layers up to ``taeda.nn``: not before an op is asked for."""

@@ -220,12 +220,14 @@ class Capture(Numbers):
             rule = rule_for(function, *given)
             if rule is None and trait(function, "meta", "") == "values":
                 refuse_value(f"{function.__name__}(), the size of whose result depends on them,", self.where())
-            found: dict[str, str] = {}
+            found: dict[str, Any] = {}
             run = function if rule is None else functools.partial(self._of_unknown_size, *rule, found)
-            if isinstance(function, OpOverload):
-                run = function.overloadpacket.function._sizes
-            counted = self._counted(given) if rule is None else range(len(self.samples))
-            results = [self._run(function, run, given, i, rule is not None) for i in counted]
+            own = isinstance(function, OpOverload)
+            if own:
+                run = functools.partial(self._of_own_op, function.overloadpacket.function, found)
+            whole = own or rule is not None
+            counted = range(len(self.samples)) if whole else self._counted(given)
+            results = [self._run(function, run, given, i, whole) for i in counted]
         self.progress += 1
         if not writes(function, args, kwargs) and not any(
             isinstance(x, Tensor) for x in pytree.tree_leaves(results[0])
@@ -234,7 +236,7 @@ class Capture(Numbers):
         if results[0] is not None and not _is_tree(results[0]):
             raise RuntimeError(f"export: {function.__name__} gives {type(results[0]).__name__}\n{self.where()}")
         made = self._record(function, given, results)
-        if found:
+        if "name" in found:
             self._name_size(pytree.tree_leaves(made), found["name"])
         return made
 

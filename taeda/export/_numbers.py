@@ -10,6 +10,7 @@ from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, Sym
 from taeda.fx.node import map_aggregate
 
 from .. import _core
+from ..library import FakeImplCtx, fake_context
 from ._steps import assert_scalar, item, sym_size
 from ._unknowns import Knowledge, Unknown, Unknowns
 from ._values import Traced, undecided
@@ -54,6 +55,22 @@ class Numbers:
         if result is NotImplemented:
             raise NotImplementedError("this form of the call, which is not recorded")
         return result
+
+    def _of_own_op(self, op: Any, found: dict, sample: int, given: tuple) -> Any:
+        """The result that ``register_fake`` gives; one of its sizes may be unknown."""
+        asked = []
+
+        def size(least: int, most: int | None) -> Any:
+            asked.append(least)
+            if len(asked) > 1:
+                raise NotImplementedError("a second unknown size, which is not recorded")
+            if found.setdefault("range", (least, most)) != (least, most):
+                raise ValueError(f"new_dynamic_size(min={least}, max={most}): these depend on sizes of the input")
+            high = math.inf if most is None else most
+            return self._of_unknown_size(lambda n, given: n, least, high, None, found, sample, given)
+
+        with fake_context(lambda: FakeImplCtx(size)):
+            return op._sizes(*given[0], **given[1])
 
     def fresh(self, kind: str, low: float, high: float) -> str:
         """The name of the next unknown number.

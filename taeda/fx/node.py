@@ -45,6 +45,11 @@ def has_side_effect(fn: Callable) -> Callable:
     return fn
 
 
+def unmark(fn: Callable) -> None:
+    """Take back what `has_side_effect` said of ``fn``."""
+    _impure.discard(fn)
+
+
 # ---- walking arguments -----------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from .._core import Tensor
 from .._schema import Argument, _parts, parse_schema
+from ..aten import DECLARED
 from ..aten.signatures import signatures
 from ..aten.spellings import function_of
 from .builtins import PRIMITIVES, SCALARS, TENSORS, member
@@ -43,11 +44,13 @@ _NUMBERS_OF_THINGS = ("ScalarType", "Layout", "MemoryFormat")
 
 
 def find_function(space: str, name: str, overload: str = "") -> Callable | None:
-    """The function that computes the op ``space::name.overload``, or None. Only names on its own list are looked up."""
+    """The function that computes the op ``space::name.overload``, or None. Only names on its own list are looked up,
+    and ops that the program declared.
+    """
     if space == "prim":
         return PRIMITIVES.get(name)
     if space != "aten":
-        return None
+        return DECLARED.get(f"{space}::{name}")
     named = f"{name}.{overload}"
     found = TENSORS.get(named) or SCALARS.get(named) or TENSORS.get(name) or function_of(name, overload)
     found = found or SCALARS.get(name)
@@ -132,11 +135,16 @@ def _lines() -> dict[str, list[str]]:
     return signatures() | {line[: line.index("(")]: [line] for line in own}
 
 
-@functools.cache
 def overloads(qualified: str) -> tuple[Schema, ...]:
     """The signatures of ``aten::add`` that return new results, without ``out``; none if there is no such op. Integers'
-    signatures come first.
+    signatures come first. An op of the program has the one that it was declared with.
     """
+    own = DECLARED.get(qualified)
+    return _overloads(qualified) if own is None else (Schema(qualified + own._schema),)
+
+
+@functools.cache
+def _overloads(qualified: str) -> tuple[Schema, ...]:
     read = [parse_schema(line) for line in _lines().get(qualified, ())]
     found = [Schema(s.name + s.text) for s in read if not s.outs]
     return tuple(sorted(found, key=lambda s: _FIRST.index(s.overload) if s.overload in _FIRST else len(_FIRST)))

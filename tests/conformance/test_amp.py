@@ -263,3 +263,11 @@ def test_full_tensordot_stays_in_the_dtype_of_its_operands():
             assert t.tensordot(a, a.t(), 1).dtype is t.bfloat16
             with pytest.raises(RuntimeError, match="same dtype"):
                 t.tensordot(a.bfloat16(), a, 2)
+
+
+@pytest.mark.parametrize("kind", "cpu cuda hpu ipu maia mps mtia xla xpu".split())
+def test_the_half_precision_of_devices_that_are_not_there(kind):
+    assert str(taeda.get_autocast_dtype(kind)) == str(torch.get_autocast_dtype(kind)).replace("torch", "taeda")
+    for t in (torch, taeda):
+        with t.autocast(kind, enabled=False):
+            assert not t.is_autocast_enabled(kind)

@@ -184,6 +184,99 @@ def test_under_autocast_it_casts_as_registered():
         assert dtype_of(taeda.ones(2, dtype=taeda.float64)).dtype is taeda.float64
 
 
+def test_an_implementation_for_autocast_is_what_runs_under_it():
+    library = taeda.library.Library("exported_cast", "DEF")
+    library.define("plus(Tensor x, Tensor y) -> Tensor")
+    library.impl("plus", lambda x, y: x + y, "CPU")
+    plus = taeda.library.ops.exported_cast.plus
+    seen = []
+
+    def cast(x, y):
+        seen.append(taeda.is_autocast_enabled("cpu"))
+        with taeda.autocast("cpu", enabled=False):
+            return plus(x.float(), y.float())
+
+    library.impl("plus", cast, "AutocastCPU")
+    x = taeda.ones(2, dtype=taeda.bfloat16)
+    with taeda.autocast("cpu"):
+        assert plus(x, x).dtype is taeda.vmap(plus)(x, x).dtype is taeda.float32
+        with taeda.autocast("cpu", enabled=False):
+            assert plus(x, x).dtype is taeda.bfloat16
+    assert plus(x, x).dtype is taeda.bfloat16 and seen == [True, True]
+
+
+def test_a_second_device_s_autocast_leaves_the_first():
+    @taeda.library.custom_op("exported::both_casts", mutates_args=())
+    def both(x: taeda.Tensor) -> taeda.Tensor:
+        return x * 2
+
+    both.register_autocast("cpu", taeda.bfloat16)
+    both.register_autocast("cuda", taeda.float16)
+    with taeda.autocast("cpu"):
+        assert both(taeda.ones(2)).dtype is taeda.bfloat16
+    with pytest.raises(ValueError, match="meta"):
+        both.register_autocast("meta", taeda.float16)
+
+
+def test_the_size_of_a_result_may_depend_on_values():
+    @taeda.library.custom_op("exported::positive", mutates_args=())
+    def positive(x: taeda.Tensor) -> taeda.Tensor:
+        return x[x > 0]
+
+    most = [None]
+
+    @positive.register_fake
+    def _(x):
+        return x.new_empty(taeda.library.get_ctx().new_dynamic_size(min=1, max=most[0]))
+
+    class Model(taeda.nn.Module):
+        def forward(self, x):
+            return positive(x) * 2
+
+    program = taeda.export.export(Model(), (taeda.randn(5),), dynamic_shapes=({0: taeda.export.Dim("n")},))
+    assert program.module()(taeda.tensor([1.0, -1, 3])).tolist() == [2.0, 6.0]
+    most[0] = 5
+    program = taeda.export.export(Model(), (taeda.randn(5),))
+    bounds = program.range_constraints["u0"]
+    assert (bounds.lower, bounds.upper) == (1, 5)
+    assert taeda.library.get_ctx() is None
+    with pytest.raises(RuntimeError, match="exported::positive: the sizes of its result depend on values"):
+        positive(taeda.ones(2, device="meta"))
+
+
+def test_an_op_with_an_effect_stays_in_programs():
+    @taeda.library.custom_op("exported::says", mutates_args=())
+    def says(x: taeda.Tensor) -> taeda.Tensor:
+        return x * 2
+
+    says.register_fake(taeda.empty_like)
+
+    class Model(taeda.nn.Module):
+        def forward(self, x):
+            says(x)
+            return x + 1
+
+    for effect in (taeda.library.EffectType.ORDERED, None):
+        says.register_effect(effect)
+        program = taeda.export.export(Model(), (taeda.ones(2),)).run_decompositions()
+        assert ("exported.says" in str(program.graph)) is (effect is not None)
+
+
+def test_a_fallback_does_what_ops_without_an_implementation_do():
+    library = taeda.library.Library("exported_fallen", "DEF")
+    library.define("nothing(Tensor x) -> Tensor")
+    nothing = taeda.library.ops.exported_fallen.nothing
+    every = taeda.library.Library("_", "IMPL")
+    every.fallback(lambda op, x: x + 5 if str(op).endswith("nothing.default") else x, "CPU")
+    assert nothing(taeda.ones(1)).tolist() == [6.0]
+    for wrong, key in [(library, "CPU"), (every, "CPU"), (every, "AutocastCPU"), (every, "Autocast")]:
+        with pytest.raises(RuntimeError):
+            wrong.fallback(print, key)
+    every._destroy()
+    with pytest.raises(NotImplementedError):
+        nothing(taeda.ones(1))
+
+
 def test_implementations_in_the_older_form():
     library = taeda.library.Library("exported_old", "DEF")
     library.define("plus(Tensor x, int k=1) -> Tensor")

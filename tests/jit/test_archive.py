@@ -125,3 +125,41 @@ def test_saved_again(name):
     assert note == {"note.txt": b"hello"}
     agree(torch.jit.load(io.BytesIO(data)), mine, calls)
     agree(torch.jit.load(io.BytesIO(buffer.getvalue())), taeda.jit.load(io.BytesIO(data)), calls)
+
+
+def test_an_op_that_the_program_declared():
+    signature = "join(Tensor x, float[] scales, int n=2, *, Tensor? more=None) -> (Tensor, Tensor[])"
+
+    def join(x, scales, n=2, *, more=None):
+        return x * sum(scales) * n + (0 if more is None else more), [x + 1]
+
+    kept = []
+    for t in (torch, taeda):
+        declared = t.library.Library("archived", "DEF")
+        declared.define(signature)
+        declared.impl("join", join, "CompositeImplicitAutograd")
+        kept.append(declared)
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            whole, parts = torch.ops.archived.join(x, [1.0, 2.0], more=x)
+            return torch.ops.archived.join(whole, [0.5])[0] + parts[0]
+
+    class Ours(taeda.nn.Module):
+        def forward(self, x):
+            whole, parts = taeda.library.ops.archived.join(x, [1.0, 2.0], more=x)
+            return taeda.library.ops.archived.join(whole, [0.5])[0] + parts[0]
+
+    theirs = torch.jit.script(Model())
+    read, scripted = taeda.jit.load(io.BytesIO(archive(theirs))), taeda.jit.script(Ours())
+    written = io.BytesIO()
+    taeda.jit.save(scripted, written)
+    made = [read, scripted, taeda.jit.load(io.BytesIO(written.getvalue()))]
+    assert "ops.archived.join(" in scripted.code
+    for mine in made:
+        agree(theirs, mine, [("forward", (torch.tensor([1.0, -2.0]),))])
+    back = torch.jit.load(io.BytesIO(written.getvalue()))
+    agree(back, read, [("forward", (torch.tensor([1.0, -2.0]),))])
+    x = taeda.ones(2, requires_grad=True)
+    read(x).sum().backward()
+    assert x.grad.tolist() == [8.0, 8.0]

@@ -38,7 +38,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "_C._profiler": {".utils": "_ExperimentalConfig"},
     "_classes": {"standin.overlay._ops": "classes"},
-    "_custom_ops": {"library": "custom_op impl impl_abstract=register_fake"},
+    "_custom_ops": {"library": "custom_op get_ctx impl impl_abstract=register_fake"},
     "_dynamo._trace_wrapped_higher_order_op": {"contextlib": "TransformGetItemToIndex=nullcontext"},
     "_dynamo.eval_frame": {"_compiled": "OptimizedModule", "standin.overlay._dynamo": "is_dynamo_supported"},
     "_dynamo.exc": {
@@ -55,6 +55,9 @@ NAMES: dict[str, dict[str, str]] = {
     "_inductor.utils": {".utils": "fresh_cache fresh_inductor_cache=fresh_cache"},
     "export._draft_export": {"export": "draft_export"},
     "_jit_internal": {"jit": "_copy_to_script_wrapper=unused"},
+    "_library": {},
+    "_library.effects": {"library": "EffectType"},
+    "_library.fake_impl": {"library": "FakeImplCtx"},
     "_subclasses.fake_tensor": {"contextlib": "unset_fake_temporarily=nullcontext"},
     "_tensor": {"_core": "Tensor", ".utils": "_rebuild_from_type_v2"},
     "_vmap_internals": {".autograd": "_vmap", "func": "vmap"},

@@ -85,7 +85,38 @@ class _NoGuard:
         pass
 
 
-_ExcludeDispatchKeyGuard = ExcludeDispatchKeyGuard = _IncludeDispatchKeyGuard = _AutoDispatchBelowAutograd = _NoGuard
+class _ExcludeDispatchKeyGuard:
+    """Within it, autocast is off for the devices whose keys of autocast are in ``keys``; the other keys are none here.
+
+    Args:
+        keys: a DispatchKeySet, or one key.
+    """
+
+    def __init__(self, keys: Any) -> None:
+        from taeda.amp import autocast
+
+        names = sorted(getattr(keys, "keys", None) or {keys})
+        kinds = [name.removeprefix("Autocast").lower() for name in names if name.startswith("Autocast")]
+        self._off = [autocast(kind, enabled=False) for kind in kinds]
+
+    def __enter__(self) -> None:
+        for guard in self._off:
+            guard.__enter__()
+
+    def __exit__(self, *exc: Any) -> None:
+        for guard in reversed(self._off):
+            guard.__exit__(*exc)
+
+
+class _DisableAutocast(_ExcludeDispatchKeyGuard):
+    """Within it, autocast is off for every device."""
+
+    def __init__(self) -> None:
+        super().__init__(DispatchKeySet("AutocastCPU", "AutocastCUDA"))
+
+
+ExcludeDispatchKeyGuard = _ExcludeDispatchKeyGuard
+_IncludeDispatchKeyGuard = _AutoDispatchBelowAutograd = _NoGuard
 _DisableFuncTorch = _DisableTorchDispatch = _AutoDispatchBelowADInplaceOrView = _NoGuard
 
 
