@@ -53,7 +53,6 @@ def to(input, *args, **kwargs):
     ``to(other)``, and keywords.
 
     Args:
-        input: a tensor of any sizes.
         args: a dtype, a device or its name, or a tensor whose dtype and device are taken; then ``non_blocking`` and
             ``copy``.
         kwargs: the same by name, and ``memory_format``.
@@ -202,7 +201,6 @@ def type_as(input, other):
     """``input`` in the dtype of ``other`` and on its device.
 
     Args:
-        input: a tensor of any sizes.
         other: a tensor.
     Returns:
         The sizes of ``input``.
@@ -261,7 +259,6 @@ def cpu(input, memory_format=None):
 
     Args:
         input: a tensor.
-        memory_format: order of the dimensions in memory. Default: that of ``input``.
     Returns:
         A tensor on the CPU.
     Examples:
@@ -279,7 +276,6 @@ def cuda(input, device=None, non_blocking=False, memory_format=None):
         input: a tensor.
         device: a device or its index; None for the current one.
         non_blocking: whether a copy from pinned memory may still be under way when this returns.
-        memory_format: order of the dimensions in memory. Default: that of ``input``.
     Raises:
         RuntimeError: there is no CUDA device.
     Examples:
@@ -298,7 +294,6 @@ def xpu(input, device=None, non_blocking=False, memory_format=None):
         input: a tensor.
         device: which one. Default: the current one.
         non_blocking: do not wait for the copy.
-        memory_format: order of the dimensions in memory. Default: that of ``input``.
     Raises:
         RuntimeError: there is no such device.
     Examples:

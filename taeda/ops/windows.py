@@ -391,15 +391,10 @@ def blackman_window(
     ``window_length - 1``.
 
     Its side lobes are lower than those of :func:`hann_window`, its main lobe is wider.
+    The rest as of :func:`hann_window`.
 
     Args:
-        window_length: how many points.
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
-        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
-    Returns:
-        A vector of ``window_length`` elements; of one or none, ones.
-    Raises:
-        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
     Examples:
         >>> taeda.blackman_window(4).round(decimals=4).abs()
         tensor([0.0000, 0.3400, 1.0000, 0.3400])
@@ -413,17 +408,12 @@ def hamming_window(
     requires_grad=False,
 ):  # fmt: skip
     """Hamming's window: ``w[k] = alpha - beta * cos(2 pi k / N)`` for ``k`` from 0 to ``window_length - 1``.
+    The rest as of :func:`hann_window`.
 
     Args:
-        window_length: how many points.
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
         alpha: the constant.
         beta: the height of the cosine.
-        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
-    Returns:
-        A vector of ``window_length`` elements; of one or none, ones.
-    Raises:
-        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
     Examples:
         >>> taeda.hamming_window(4)
         tensor([0.0800, 0.5400, 1.0000, 0.5400])
@@ -436,15 +426,10 @@ def bartlett_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):  # fmt: skip
     """Bartlett's window, a triangle: ``w[k] = 1 - |2 k / N - 1|`` for ``k`` from 0 to ``window_length - 1``.
+    The rest as of :func:`hann_window`.
 
     Args:
-        window_length: how many points.
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
-        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
-    Returns:
-        A vector of ``window_length`` elements; of one or none, ones.
-    Raises:
-        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
     Examples:
         >>> taeda.bartlett_window(4)
         tensor([0.0000, 0.5000, 1.0000, 0.5000])
@@ -466,16 +451,11 @@ def kaiser_window(
     The larger ``beta``, the lower the side lobes and the wider the main lobe; 0 gives a rectangle.
 
     Source: Kaiser and Schafer 1980, "On the use of the I0-sinh window for spectrum analysis".
+    The rest as of :func:`hann_window`.
 
     Args:
-        window_length: how many points.
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
         beta: the shape, not negative.
-        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
-    Returns:
-        A vector of ``window_length`` elements; of one or none, ones.
-    Raises:
-        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
     Examples:
         >>> taeda.kaiser_window(5, periodic=False, beta=2.0)
         tensor([0.4387, 0.8348, 1.0000, 0.8348, 0.4387])
