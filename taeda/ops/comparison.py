@@ -109,7 +109,6 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether ``|input - other| <= atol + rtol * |other|``, element by element.
 
     Args:
-        input: a tensor.
         other: a tensor of the same dtype; the two broadcast.
         rtol: the relative tolerance, not negative.
         atol: the absolute tolerance, not negative.

@@ -281,8 +281,6 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ones. The rest as of :func:`zeros`.
 
-    Returns:
-        A tensor of those sizes.
     Examples:
         >>> taeda.ones(2, 3)
         tensor([[1., 1., 1.],

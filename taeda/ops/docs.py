@@ -9,9 +9,10 @@ of :func:`sum`." the result and the errors too.
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import operator
 import re
+import sys
 import textwrap
 from typing import Any
 
@@ -98,9 +99,8 @@ def completed(function: Any) -> str | None:
     other = _AS.search(text)
     if other:
         text = text[: other.start()] + text[other.end() :]
-        of_other, _, name = other[2].rpartition(".")
-        module = importlib.import_module(f"{__package__.partition('.')[0]}.{of_other}".rstrip("."))
-        _, others = _parts(inspect.cleandoc(getattr(module, name).__doc__ or ""))
+        home = sys.modules[__package__.partition(".")[0]]
+        _, others = _parts(inspect.cleandoc(operator.attrgetter(other[2])(home).__doc__ or ""))
         given = _entries(others.get("Args", [])) | given
         if other[1] != "Arguments":
             sections = {name: others.get(name, []) for name in ("Returns", "Raises")} | sections

@@ -97,8 +97,6 @@ subtract = alias(sub, "subtract")
 def rsub(input, other, *, alpha=1):
     """``other - alpha * input``: :func:`sub` with the operands in the other order. Arguments as of :func:`add`.
 
-    Args:
-        input: a tensor.
     Examples:
         >>> taeda.rsub(taeda.tensor([0.25, 0.75]), 1)
         tensor([0.7500, 0.2500])
@@ -506,7 +504,6 @@ def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``.
 
     Args:
-        input: a tensor.
         tensor1: a tensor.
         tensor2: a tensor; the three broadcast.
         value: a number, whole where the result's dtype is.

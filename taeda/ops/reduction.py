@@ -322,8 +322,6 @@ def amin(input, dim=None, keepdim=False):
     """The smallest element over ``dim``; NaN where there is one. The gradient is shared evenly between equal elements;
     see :func:`min` for positions. The rest as of :func:`amax`.
 
-    Returns:
-        ``input`` without the dimensions ``dim``, in its dtype.
     Examples:
         >>> taeda.amin(taeda.tensor([[3, 1], [2, 5]]), 1)
         tensor([1, 2])
@@ -516,8 +514,6 @@ def argmin(input, dim=None, keepdim=False):
     """The position of the first smallest element along ``dim``. NaN counts as the smallest.
     The rest as of :func:`argmax`.
 
-    Returns:
-        ``int64``: ``input`` without the dimension ``dim``.
     Examples:
         >>> taeda.argmin(taeda.tensor([[4, 2], [3, 9]]), 1)
         tensor([1, 0])
@@ -875,7 +871,6 @@ def dist(input, other, p=2):
     """The ``p``-norm of ``input - other``: their distance.
 
     Args:
-        input: a tensor.
         other: a tensor; the two broadcast.
         p: any number; 0 counts where they differ, ``inf`` gives the largest difference.
     Returns:

@@ -132,9 +132,6 @@ cummax.vjp(input=_scatter_sum)
 def cummin(input, dim):
     """The running minimum along ``dim`` and where it was found. The rest as of :func:`cummax`.
 
-    Returns:
-        ``(values, indices)``, named, of the sizes of ``input``. ``indices`` (``int64``) are those of the latest
-        occurrence; once there was a NaN, it stays.
     Examples:
         >>> taeda.cummin(taeda.tensor([4, 3, 5, 1]), 0).values
         tensor([4, 3, 3, 1])

@@ -225,7 +225,6 @@ def broadcast_to(input, size: Ints):
     """``input`` expanded to the sizes ``size``: dimensions of size 1 are repeated, without copying.
 
     Args:
-        input: a tensor.
         size: the sizes of the result; missing leading dimensions are added.
     Returns:
         A view of ``input``, whose elements may not be written one by one.
@@ -1047,7 +1046,6 @@ def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None,
     """A tensor of the given sizes and strides with the dtype and the device of ``input``, whose elements are not set.
 
     Args:
-        input: a tensor.
         size: a list or tuple of sizes.
         stride: the strides, in elements.
     Returns:
@@ -1108,7 +1106,6 @@ def as_subclass(input, cls):
     """``input`` as an object of a subclass of Tensor: a view of it.
 
     Args:
-        input: a tensor.
         cls: the class.
     Returns:
         An object of that class, with the memory of ``input``.
