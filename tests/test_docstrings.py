@@ -51,6 +51,16 @@ def test_every_public_name_has_an_example():
     assert {n: names for n, names in without.items() if names} == {}
 
 
+def test_every_parameter_has_an_entry():
+    """As docstrings are read. Errors and kinds of things have no parameters that one passes."""
+    found = {n: names for n, names in docs_coverage.rows("taeda", docs_coverage.NAMESPACES)}
+    without = {name for names in found.values() for name, facts in names.items() if not facts["args"]}
+    assert without == {
+        "DeviceType", "GradcheckError", "LinAlgError", "Node", "OutOfMemoryError", "ProfilerAction", "ProfilerActivity",
+        "biject_to", "dtype", "transform_to",
+    }  # fmt: skip
+
+
 def test_parameters_that_are_named_are_there():
     assert docs_coverage.misnamed() == {}
 

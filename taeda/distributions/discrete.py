@@ -428,10 +428,6 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     A network can draw a class and be trained through it.
 
-    Args:
-        probs: ``(*, n)``, probabilities, up to a factor; or give ``logits``.
-        logits: ``(*, n)``, their logarithms, up to a constant.
-
     Examples:
         >>> logits = taeda.zeros(3, requires_grad=True)
         >>> d = taeda.distributions.OneHotCategoricalStraightThrough(logits=logits)

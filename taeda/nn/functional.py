@@ -73,7 +73,6 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any shape; integers or floating-point.
-        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -95,7 +94,6 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any shape; integers or floating-point.
-        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -115,7 +113,6 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         input: any shape; integers or floating-point.
         min_val: lower bound.
         max_val: upper bound.
-        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -149,7 +146,6 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     Args:
         input: any shape; floating-point.
         negative_slope: the slope below 0.
-        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -173,7 +169,6 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Args:
         input: any shape; floating-point.
         alpha: minus the limit for small ``x``.
-        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -191,7 +186,6 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Args:
         input: any shape; floating-point.
         alpha: minus the limit for small ``x``, not 0.
-        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -212,7 +206,6 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
     Args:
         input: any shape; floating-point.
-        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -249,7 +242,6 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
         input: any shape; integers or floating-point.
         threshold: the bound.
         value: what replaces elements that are not above it.
-        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -277,7 +269,6 @@ def rrelu(
         lower: least slope.
         upper: largest slope.
         training: draw ``a`` for each element; else it is the mean of the bounds.
-        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -325,7 +316,6 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     Args:
         input: any shape; floating-point.
         dim: the dimension whose elements add up to 1. Without it 0 or 1 is chosen, with a warning.
-        _stacklevel: accepted.
         dtype: converted to before the computation, and that of the result. Default: that of ``input``.
 
     Returns:
@@ -341,12 +331,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _dtype | None = None) -> Tensor:
     """``exp(-x) / sum(exp(-x))`` along ``dim``: the smallest element gets the largest share.
-
-    Args:
-        input: any shape; floating-point.
-        dim: the dimension whose elements add up to 1. Without it 0 or 1 is chosen, with a warning.
-        _stacklevel: accepted.
-        dtype: converted to before the computation, and that of the result. Default: that of ``input``.
+    Arguments as of :func:`nn.functional.softmax`.
 
     Returns:
         The sizes of ``input``.
@@ -360,15 +345,10 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: _dtype | None = None) -> Tensor:
     """``log(exp(x) / sum(exp(x)))`` along ``dim``, exact where a probability is too small for its dtype.
+    The rest as of :func:`nn.functional.softmax`.
 
     Args:
-        input: any shape; floating-point.
         dim: the dimension whose probabilities add up to 1. Without it 0 or 1 is chosen, with a warning.
-        _stacklevel: accepted.
-        dtype: converted to before the computation, and that of the result. Default: that of ``input``.
-
-    Returns:
-        The sizes of ``input``.
 
     Examples:
         >>> F.log_softmax(taeda.tensor([[0.0, 0.0, 200.0]]), dim=1)
@@ -422,7 +402,6 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         input: any shape; floating-point.
         p: the probability, in ``[0, 1]``.
         training: without it nothing changes.
-        inplace: write the result into ``input``.
 
     Returns:
         The sizes and the dtype of ``input``.
@@ -444,19 +423,10 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout for SELU: elements become its limit, -1.7581, and the result is scaled so that mean and variance stay.
 
-    Source: Klambauer et al. 2017, "Self-Normalizing Neural Networks".
-
-    Args:
-        input: any shape; floating-point.
-        p: the probability, in ``[0, 1]``.
-        training: without it nothing changes.
-        inplace: write the result into ``input``.
+    Source: Klambauer et al. 2017, "Self-Normalizing Neural Networks". The rest as of :func:`nn.functional.dropout`.
 
     Returns:
         The sizes and the dtype of ``input``.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
 
     Examples:
         >>> y = F.alpha_dropout(taeda.randn(100_000), 0.2, training=True)
@@ -469,19 +439,10 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
 @_traits(random="noise")
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """:func:`alpha_dropout` of whole channels.
+    """:func:`alpha_dropout` of whole channels. The rest as of :func:`nn.functional.dropout`.
 
     Args:
         input: ``(N, C, *)``; floating-point.
-        p: the probability, in ``[0, 1]``.
-        training: without it nothing changes.
-        inplace: write the result into ``input``.
-
-    Returns:
-        The sizes and the dtype of ``input``.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
 
     Examples:
         >>> F.feature_alpha_dropout(taeda.randn(2, 4, 8, 8), 0.2, training=True).shape
@@ -499,16 +460,10 @@ def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool) -> Te
 
 @_traits(random="noise")
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """:func:`dropout` of whole channels of signals.
+    """:func:`dropout` of whole channels of signals. The rest as of :func:`nn.functional.dropout`.
 
     Args:
         input: ``(N, C, L)`` or ``(C, L)``; floating-point.
-        p: the probability, in ``[0, 1]``.
-        training: without it nothing changes.
-        inplace: write the result into ``input``.
-
-    Returns:
-        The sizes and the dtype of ``input``.
 
     Raises:
         ValueError: ``p`` is not in ``[0, 1]``.
@@ -531,19 +486,10 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @_traits(random="noise")
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """:func:`dropout` of whole channels of images.
+    """:func:`dropout` of whole channels of images. The rest as of :func:`nn.functional.dropout`.
 
     Args:
         input: ``(N, C, H, W)``; three dimensions are read as ``(N, C, L)``, with a warning. Floating-point.
-        p: the probability, in ``[0, 1]``.
-        training: without it nothing changes.
-        inplace: write the result into ``input``.
-
-    Returns:
-        The sizes and the dtype of ``input``.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
 
     Examples:
         >>> y = F.dropout2d(taeda.ones(2, 4, 8, 8), 0.5)
@@ -568,19 +514,10 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @_traits(random="noise")
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """:func:`dropout` of whole channels of volumes.
+    """:func:`dropout` of whole channels of volumes. The rest as of :func:`nn.functional.dropout`.
 
     Args:
         input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
-        p: the probability, in ``[0, 1]``.
-        training: without it nothing changes.
-        inplace: write the result into ``input``.
-
-    Returns:
-        The sizes and the dtype of ``input``.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
 
     Examples:
         >>> F.dropout3d(taeda.ones(2, 4, 8, 8, 8), 0.5).shape
@@ -660,16 +597,13 @@ def embedding_bag(
     per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> Tensor:  # fmt: skip
     """Sums, means or maxima of bags of rows of a table, without the rows themselves in memory.
+    Arguments as of :func:`nn.functional.embedding`.
 
     Args:
         input: row numbers, ``(B, n)``, or ``(M,)`` with ``offsets``; int32 or int64.
-        weight: the table, ``(V, D)``.
         offsets: where each bag begins, ``(B,)``.
-        max_norm: rows of ``weight`` whose norm is larger are scaled down first, in place.
-        norm_type: ``p`` of that norm.
         scale_grad_by_freq: divide a row's gradient by how often it occurs; not for ``"max"``.
         mode: ``"sum"``, ``"mean"`` or ``"max"``.
-        sparse: the gradient is a sparse tensor of the rows that were looked up.
         per_sample_weights: factors, the shape of ``input``; for ``"sum"``.
         include_last_offset: ``offsets`` has one more element, the end of the last bag.
         padding_idx: a row that bags leave out.
@@ -1004,20 +938,14 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """``(sum of x ** p) ** (1 / p)`` over each window of an image: the sum for ``p = 1``, nearly the maximum for a
-    large ``p``.
+    large ``p``. The rest as of :func:`nn.functional.lp_pool1d`.
 
     Args:
         input: ``(N, C, H, W)`` or ``(C, H, W)``; floating-point.
-        norm_type: ``p``, above 0.
         kernel_size: size of the window, one number or one for each dimension.
-        stride: step between windows; ``kernel_size`` if None.
-        ceil_mode: round the output size up rather than down.
 
     Returns:
         The same but for the last sizes: ``L`` becomes ``(L - kernel_size) // stride + 1``.
-
-    Raises:
-        RuntimeError: ``input`` has other dimensions, or the window does not fit.
 
     Examples:
         >>> F.lp_pool2d(taeda.ones(1, 4, 4), 2, kernel_size=2)
@@ -1029,20 +957,10 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """``(sum of x ** p) ** (1 / p)`` over each window of a volume: the sum for ``p = 1``, nearly the maximum for a
-    large ``p``.
+    large ``p``. The rest as of :func:`nn.functional.lp_pool2d`.
 
     Args:
         input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
-        norm_type: ``p``, above 0.
-        kernel_size: size of the window, one number or one for each dimension.
-        stride: step between windows; ``kernel_size`` if None.
-        ceil_mode: round the output size up rather than down.
-
-    Returns:
-        The same but for the last sizes: ``L`` becomes ``(L - kernel_size) // stride + 1``.
-
-    Raises:
-        RuntimeError: ``input`` has other dimensions, or the window does not fit.
 
     Examples:
         >>> F.lp_pool3d(taeda.ones(1, 4, 4, 4), 2, kernel_size=4)

@@ -203,17 +203,13 @@ def gru_cell(
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """One step of an Elman network: ``tanh(w_ih @ x + b_ih + w_hh @ h + b_hh)``.
+    """One step of an Elman network: ``tanh(w_ih @ x + b_ih + w_hh @ h + b_hh)``. The rest as of :func:`gru_cell`.
 
     Args:
-        input: ``(batch, inputs)``.
-        hx: ``(batch, hidden)``.
         w_ih: ``(hidden, inputs)``.
         w_hh: ``(hidden, hidden)``.
         b_ih: ``(hidden,)`` or None.
         b_hh: ``(hidden,)`` or None.
-    Returns:
-        The new state, ``(batch, hidden)``.
     Examples:
         >>> taeda.rnn_tanh_cell(taeda.ones(1, 1), taeda.zeros(1, 2), taeda.tensor([[0.5], [1.0]]), taeda.eye(2))
         tensor([[0.4621, 0.7616]])
@@ -225,15 +221,8 @@ def rnn_tanh_cell(
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """One step of an Elman network: ``relu(w_ih @ x + b_ih + w_hh @ h + b_hh)``.
+    """One step of an Elman network: ``relu(w_ih @ x + b_ih + w_hh @ h + b_hh)``. Arguments as of :func:`rnn_tanh_cell`.
 
-    Args:
-        input: ``(batch, inputs)``.
-        hx: ``(batch, hidden)``.
-        w_ih: ``(hidden, inputs)``.
-        w_hh: ``(hidden, hidden)``.
-        b_ih: ``(hidden,)`` or None.
-        b_hh: ``(hidden,)`` or None.
     Returns:
         The new state, ``(batch, hidden)``.
     Examples:
@@ -300,16 +289,13 @@ def _batch_norm_with_update(input, weight, bias, running_mean, running_var, mome
 @composite(method=False, out=True)
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
     """:func:`taeda.group_norm`, with the mean and the inverse deviation of each group.
+    Arguments as of :func:`native_batch_norm`.
 
     Args:
-        input: ``(N, C, *)``, floating point.
-        weight: a factor per channel, or None.
-        bias: what is added per channel, or None.
         N: the size of the batch.
         C: the number of channels.
         HxW: the number of positions.
         group: the number of groups.
-        eps: added to the variance.
     Returns:
         The result in the sizes of ``input``; mean and inverse deviation, ``(N, group)``.
     Examples:
@@ -464,16 +450,11 @@ def _places(weight: Tensor, indices: Tensor, bag: Tensor, sizes: Tensor, out: Te
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """``(input - mean) / sqrt(var + eps) * weight + bias`` per channel: :func:`taeda.nn.functional.batch_norm` with its
     arguments in another order (Ioffe and Szegedy 2015, "Batch Normalization").
+    Arguments as of :func:`native_batch_norm`.
 
     Args:
-        input: ``(N, C, *)``, floating point.
-        weight: a factor per channel, or None.
-        bias: what is added per channel, or None.
         running_mean: ``(C,)``, moved towards the mean of the batch in training, or None.
         running_var: ``(C,)``, moved towards its variance in training, or None.
-        training: whether the batch's own mean and variance are used.
-        momentum: how far the running ones move.
-        eps: added to the variance.
     Returns:
         The sizes of ``input``.
     Examples:
@@ -489,19 +470,12 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
     """``(input - mean) / sqrt(var + eps) * weight + bias`` per channel of each example:
     :func:`taeda.nn.functional.instance_norm` with its arguments in another order (Ulyanov et al. 2016, "Instance
-    Normalization").
+    Normalization"). The rest as of :func:`batch_norm`.
 
     Args:
-        input: ``(N, C, *)``, floating point.
-        weight: a factor per channel, or None.
-        bias: what is added per channel, or None.
         running_mean: ``(C,)`` or None.
         running_var: ``(C,)`` or None.
         use_input_stats: whether the examples' own mean and variance are used, rather than the running ones.
-        momentum: how far the running ones move.
-        eps: added to the variance.
-    Returns:
-        The sizes of ``input``.
     Examples:
         >>> x = taeda.tensor([[[1.0, 3.0], [10.0, 14.0]]])
         >>> taeda.instance_norm(x, None, None, None, None, True, 0.1, 0.0, False)

@@ -217,7 +217,6 @@ def threshold(input, threshold: Number, value: Number):
     """``input`` where it is above ``threshold`` (or NaN), ``value`` elsewhere.
 
     Args:
-        input: a tensor of any sizes.
         threshold: a number.
         value: a number.
     Examples:

@@ -424,20 +424,14 @@ def instance_norm(
     """Each channel of each sample to mean 0 and variance 1: ``(x - mean) / sqrt(var + eps) * weight + bias``.
 
     Source: Ulyanov, Vedaldi & Lempitsky 2016, "Instance Normalization: The Missing Ingredient for Fast Stylization".
+    The rest as of :func:`nn.functional.batch_norm`.
 
     Args:
-        input: ``(N, C, *)``; floating-point.
         running_mean: ``(C,)`` or None. With ``use_input_stats`` it is moved towards the mean over the batch; else it is
             ``mean``.
         running_var: ``(C,)`` or None, likewise.
-        weight: ``(C,)``, or None for 1.
-        bias: ``(C,)``, or None for 0.
         use_input_stats: normalise by each sample's own statistics.
         momentum: the share of the new statistics in the running ones.
-        eps: added to the variance.
-
-    Returns:
-        The sizes and the dtype of ``input``.
 
     Raises:
         RuntimeError: the sizes do not fit.

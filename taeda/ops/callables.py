@@ -137,8 +137,6 @@ def _is_any_true(input):
 def detach(input):
     """A view of the memory of ``input`` that is not part of the graph: no gradient flows through it.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         A view of ``input`` that does not require grad.
     Examples:

@@ -109,7 +109,6 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether ``|input - other| <= atol + rtol * |other|``, element by element.
 
     Args:
-        input: a tensor.
         other: a tensor of the same dtype; the two broadcast.
         rtol: the relative tolerance, not negative.
         atol: the absolute tolerance, not negative.
@@ -137,18 +136,10 @@ def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 @composite(meta="values")
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all elements are close: ``|input - other| <= atol + rtol * |other|``.
+    """Whether all elements are close: ``|input - other| <= atol + rtol * |other|``. The rest as of :func:`isclose`.
 
-    Args:
-        input: a tensor.
-        other: a tensor of the same dtype; the two broadcast.
-        rtol: the relative tolerance, not negative.
-        atol: the absolute tolerance, not negative.
-        equal_nan: whether NaN is close to NaN.
     Returns:
         A Python bool.
-    Raises:
-        RuntimeError: the dtypes differ, or a tolerance is negative.
     Examples:
         >>> x = taeda.tensor([0.1], dtype=taeda.float64) + 0.2
         >>> y = taeda.tensor([0.3], dtype=taeda.float64)

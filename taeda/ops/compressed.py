@@ -654,19 +654,12 @@ def sparse_csc_tensor(
     check_invariants=None, layout=None,
 ):  # fmt: skip
     """Sparse matrices compressed by columns: :func:`sparse_csr_tensor` with rows and columns in each other's place.
+    The rest as of :func:`sparse_csr_tensor`.
 
     Args:
         ccol_indices: ``(*batch, columns + 1)``: where each column begins among the entries, and their number.
         row_indices: ``(*batch, entries)``: their rows.
-        values: ``(*batch, entries, *dense)``.
-        size: of the whole. Default: the smallest that fits.
-        dtype: of the values. Default: their own.
         layout: ``taeda.sparse_csc``.
-        check_invariants: accepted: indices are always checked.
-    Returns:
-        A sparse tensor.
-    Raises:
-        RuntimeError: the parts do not fit together, or an index is out of range.
     Examples:
         >>> columns, rows = taeda.tensor([0, 1, 2]), taeda.tensor([1, 0])
         >>> taeda.sparse_csc_tensor(columns, rows, taeda.tensor([5.0, 6.0]), (2, 2)).to_dense()
@@ -683,19 +676,13 @@ def sparse_bsr_tensor(
     check_invariants=None, layout=None,
 ):  # fmt: skip
     """Sparse matrices of blocks, compressed by rows: as :func:`sparse_csr_tensor`, with indices that count blocks.
+    The rest as of :func:`sparse_csr_tensor`.
 
     Args:
         crow_indices: ``(*batch, rows of blocks + 1)``: where each row of blocks begins, and their number.
         col_indices: ``(*batch, blocks)``: their columns.
         values: ``(*batch, blocks, height, width, *dense)``.
-        size: of the whole. Default: the smallest that fits.
-        dtype: of the values. Default: their own.
         layout: ``taeda.sparse_bsr``.
-        check_invariants: accepted: indices are always checked.
-    Returns:
-        A sparse tensor.
-    Raises:
-        RuntimeError: the parts do not fit together, or an index is out of range.
     Examples:
         >>> block = taeda.tensor([[[1.0, 2.0], [3.0, 4.0]]])
         >>> taeda.sparse_bsr_tensor(taeda.tensor([0, 1]), taeda.tensor([1]), block, (2, 4)).to_dense()
@@ -712,19 +699,13 @@ def sparse_bsc_tensor(
     check_invariants=None, layout=None,
 ):  # fmt: skip
     """Sparse matrices of blocks, compressed by columns: as :func:`sparse_csc_tensor`, with indices that count blocks.
+    The rest as of :func:`sparse_csr_tensor`.
 
     Args:
         ccol_indices: ``(*batch, columns of blocks + 1)``: where each column of blocks begins, and their number.
         row_indices: ``(*batch, blocks)``: their rows.
         values: ``(*batch, blocks, height, width, *dense)``.
-        size: of the whole. Default: the smallest that fits.
-        dtype: of the values. Default: their own.
         layout: ``taeda.sparse_bsc``.
-        check_invariants: accepted: indices are always checked.
-    Returns:
-        A sparse tensor.
-    Raises:
-        RuntimeError: the parts do not fit together, or an index is out of range.
     Examples:
         >>> block = taeda.tensor([[[1.0, 2.0], [3.0, 4.0]]])
         >>> taeda.sparse_bsc_tensor(taeda.tensor([0, 1]), taeda.tensor([1]), block, (4, 2)).to_dense()

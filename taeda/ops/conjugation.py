@@ -46,8 +46,6 @@ def conj(input):
 
     Under ``vmap`` and other modes that do something else with ops, the conjugates are computed.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         A view of ``input``.
     Examples:
@@ -64,8 +62,6 @@ def conj(input):
 def resolve_conj(input):
     """``input`` itself; of a conjugated view, a copy whose memory holds what the view shows.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         The sizes and the dtype of ``input``.
     Examples:
@@ -80,8 +76,6 @@ def resolve_conj(input):
 def resolve_neg(input):
     """``input`` itself; of the imaginary part of a conjugated view, a copy whose memory holds what the view shows.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         The sizes and the dtype of ``input``.
     Examples:

@@ -53,7 +53,6 @@ def to(input, *args, **kwargs):
     ``to(other)``, and keywords.
 
     Args:
-        input: a tensor of any sizes.
         args: a dtype, a device or its name, or a tensor whose dtype and device are taken; then ``non_blocking`` and
             ``copy``.
         kwargs: the same by name, and ``memory_format``.
@@ -132,7 +131,6 @@ def type(input, dtype=None, non_blocking=False, **kwargs):
     """The type's name, or ``input`` converted to another dtype.
 
     Args:
-        input: a tensor.
         dtype: a dtype, or the name of a tensor type. None gives the name.
         non_blocking: accepted.
         kwargs: accepted.
@@ -202,7 +200,6 @@ def type_as(input, other):
     """``input`` in the dtype of ``other`` and on its device.
 
     Args:
-        input: a tensor of any sizes.
         other: a tensor.
     Returns:
         The sizes of ``input``.
@@ -259,9 +256,6 @@ for _name, _dtype in {
 def cpu(input, memory_format=None):
     """``input`` on the CPU; itself where it is there already.
 
-    Args:
-        input: a tensor.
-        memory_format: order of the dimensions in memory. Default: that of ``input``.
     Returns:
         A tensor on the CPU.
     Examples:
@@ -276,10 +270,8 @@ def cuda(input, device=None, non_blocking=False, memory_format=None):
     """``input`` on a CUDA device: a copy, or itself where it is there.
 
     Args:
-        input: a tensor.
         device: a device or its index; None for the current one.
         non_blocking: whether a copy from pinned memory may still be under way when this returns.
-        memory_format: order of the dimensions in memory. Default: that of ``input``.
     Raises:
         RuntimeError: there is no CUDA device.
     Examples:
@@ -295,10 +287,8 @@ def xpu(input, device=None, non_blocking=False, memory_format=None):
     """``input`` on an XPU.
 
     Args:
-        input: a tensor.
         device: which one. Default: the current one.
         non_blocking: do not wait for the copy.
-        memory_format: order of the dimensions in memory. Default: that of ``input``.
     Raises:
         RuntimeError: there is no such device.
     Examples:
@@ -314,7 +304,6 @@ def pin_memory(input, device=None):
     where it is pinned.
 
     Args:
-        input: a tensor.
         device: accepted.
     Raises:
         RuntimeError: there is no accelerator, or ``input`` is not on the CPU.
@@ -360,7 +349,6 @@ def is_pinned(input, device=None):
     """Whether the memory is pinned for the accelerator.
 
     Args:
-        input: a tensor.
         device: accepted.
     Returns:
         A bool; False where there is no accelerator.
@@ -378,8 +366,6 @@ def share_memory_(input):
 
     Passed to a process of :mod:`taeda.multiprocessing`, or inherited by a forked one, it is the same memory there.
 
-    Args:
-        input: a tensor.
     Returns:
         ``input``.
     Examples:
@@ -397,8 +383,6 @@ def share_memory_(input):
 def is_shared(input):
     """Whether the memory of ``input`` can be seen by other processes; see :meth:`share_memory_`.
 
-    Args:
-        input: a tensor.
     Returns:
         A bool.
     Examples:
@@ -427,7 +411,6 @@ def new_empty(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
     """A tensor of the given sizes with the dtype and the device of ``input``, whose elements are not set.
 
     Args:
-        input: a tensor.
         args: the sizes, one by one or as one list or tuple.
         size: the same by name.
     Returns:
@@ -447,7 +430,6 @@ def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
     """A tensor of zeros of the given sizes with the dtype and the device of ``input``.
 
     Args:
-        input: a tensor.
         args: the sizes, one by one or as one list or tuple.
         size: the same by name.
     Returns:
@@ -466,7 +448,6 @@ def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=Fal
     """A tensor of ones of the given sizes with the dtype and the device of ``input``.
 
     Args:
-        input: a tensor.
         args: the sizes, one by one or as one list or tuple.
         size: the same by name.
     Returns:
@@ -488,7 +469,6 @@ def new_full(input, size, fill_value, dtype=None, device=None, requires_grad=Fal
     """A tensor of the given sizes with the dtype and the device of ``input``, filled with ``fill_value``.
 
     Args:
-        input: a tensor.
         size: a list or tuple of sizes.
         fill_value: a number.
     Returns:
@@ -506,7 +486,6 @@ def new_tensor(input, data, dtype=None, device=None, requires_grad=False, layout
     """A copy of ``data`` with the dtype and the device of ``input``.
 
     Args:
-        input: a tensor.
         data: a number, nested sequences of numbers, an array or a tensor.
     Returns:
         A tensor.
@@ -522,7 +501,6 @@ def is_same_size(input, other):
     """Whether two tensors have the same sizes.
 
     Args:
-        input: a tensor.
         other: a tensor.
     Returns:
         A bool.
@@ -538,7 +516,6 @@ def is_set_to(input, tensor):
     """Whether both are the same window on the same storage.
 
     Args:
-        input: a tensor.
         tensor: a tensor.
     Returns:
         A bool.
@@ -560,7 +537,6 @@ def set_(input, source=None, storage_offset=0, size=None, stride=None):
     """Makes ``input`` a window on the memory of ``source``, in place.
 
     Args:
-        input: a tensor.
         source: a tensor or a storage. Default: none, for no memory.
         storage_offset: the first element.
         size: the sizes. Default: those of ``source``.
@@ -684,7 +660,6 @@ def resize(input, *sizes):
     """:meth:`resize_` out of place (deprecated): a view with the given sizes on the same memory, which may not grow.
 
     Args:
-        input: a tensor.
         sizes: the sizes.
     Returns:
         A view of ``input``.
@@ -704,7 +679,6 @@ def resize_as(input, tensor):
     """:meth:`resize` to the sizes of ``tensor`` (deprecated).
 
     Args:
-        input: a tensor.
         tensor: a tensor with the sizes.
     Returns:
         A view of ``input``, or of a contiguous copy.

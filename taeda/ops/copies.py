@@ -48,8 +48,6 @@ copy_ = copy.traits["inplace"]
 def clone(input, *, memory_format=_core.preserve_format):
     """A copy of ``input`` in memory of its own. Gradients pass through it; ``input.detach().clone()`` leaves the graph.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         The sizes and the dtype of ``input``.
     Examples:
@@ -69,7 +67,6 @@ def contiguous(input, memory_format=_core.contiguous_format):
     """``input`` itself if its elements lie in memory in the given order, else a copy that does.
 
     Args:
-        input: a tensor of any sizes.
         memory_format: the order; ``taeda.contiguous_format`` is row-major.
     Returns:
         The sizes and the dtype of ``input``.

@@ -279,15 +279,8 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, requ
 
 @composite(method=False, meta="sizes", canonical=True, native=True)
 def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
-    """A tensor of the given sizes filled with ones.
+    """A tensor of the given sizes filled with ones. The rest as of :func:`zeros`.
 
-    Args:
-        args: the sizes, one by one or as one list or tuple. None at all make a tensor without dimensions.
-        size: the same by name.
-    Returns:
-        A tensor of those sizes.
-    Raises:
-        RuntimeError: a size is negative.
     Examples:
         >>> taeda.ones(2, 3)
         tensor([[1., 1., 1.],
@@ -369,8 +362,6 @@ def empty_like(
 ):  # fmt: skip
     """A tensor with the sizes, dtype and device of ``input`` whose elements are not set.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         A tensor of those sizes.
     Examples:
@@ -389,8 +380,6 @@ def zeros_like(
 ):  # fmt: skip
     """A tensor of zeros with the sizes, dtype and device of ``input``.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         A tensor of those sizes.
     Examples:
@@ -414,8 +403,6 @@ def ones_like(
 ):  # fmt: skip
     """A tensor of ones with the sizes, dtype and device of ``input``.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         A tensor of those sizes.
     Examples:
@@ -435,7 +422,6 @@ def full_like(
     """A tensor with the sizes, dtype and device of ``input``, filled with ``fill_value``.
 
     Args:
-        input: a tensor of any sizes.
         fill_value: a number.
     Returns:
         A tensor of those sizes.
@@ -666,16 +652,11 @@ def logspace(
     pin_memory=False,
 ):  # fmt: skip
     """``base ** x`` for ``steps`` evenly spaced ``x`` from ``start`` to ``end``, both included.
+    The rest as of :func:`linspace`.
 
     Args:
         start: the first exponent.
-        end: the last one.
-        steps: how many, 0 or more.
         base: what is raised to these powers.
-    Returns:
-        A vector of ``steps`` elements.
-    Raises:
-        RuntimeError: ``steps`` is negative.
     Examples:
         >>> taeda.logspace(0, 4, 5, base=2)
         tensor([ 1.,  2.,  4.,  8., 16.])

@@ -234,21 +234,16 @@ def cross_entropy(
     """``-log(softmax(input)[target])``: how surprised the scores of the classes are by the right class.
 
     The input is any numbers, one for each class: no softmax before it.
+    The rest as of :func:`nn.functional.nll_loss`.
 
     Args:
         input: scores, ``(N, C)``, ``(C,)`` or ``(N, C, d1, ...)``; floating-point.
         target: class numbers, ``(N,)``, ``()`` or ``(N, d1, ...)``, int64; or probabilities of the shape of ``input``.
-        weight: ``(C,)``, a weight for each class, or None.
         ignore_index: a class number that does not count, as for padding.
-        reduction: ``"mean"`` (over the weights that count), ``"sum"`` or ``"none"``.
         label_smoothing: share of the target that is spread over all classes, in ``[0, 1]`` (Szegedy et al. 2015).
 
     Returns:
         ``()``; with ``reduction="none"`` the shape of the class numbers. The dtype of ``input``.
-
-    Raises:
-        IndexError: a class number is out of range.
-        RuntimeError: shapes or dtypes do not fit.
 
     Examples:
         >>> scores = taeda.tensor([[3.0, 0.0, 0.0], [0.0, 0.0, 0.0]])

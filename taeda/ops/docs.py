@@ -3,14 +3,16 @@
 A stanza describes what the op computes and the arguments that are particular to it, and gives an example. The rest
 follows from its parameters and traits: the arguments that mean the same in every op (``out``, ``keepdim``,
 ``generator``, ...), the sizes and the dtype of the result of a pointwise op, and the text for in-place forms and for
-copies of views.
+copies of views. "Arguments as of :func:`sum`." takes the arguments from there that the stanza leaves out, "The rest as
+of :func:`sum`." the result and the errors too.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import operator
 import re
+import sys
 import textwrap
 from typing import Any
 
@@ -20,6 +22,7 @@ from .traits import trait
 
 #: The meaning of parameters with these names, unless the stanza says more.
 _ARGUMENTS = {
+    "input": "a tensor of any sizes.",
     "out": "a tensor that the result is written to, resized where it has other sizes. Its dtype must hold the "
     "result's. Not with arguments that require grad.",
     "keepdim": "keep each reduced dimension, with size 1.",
@@ -60,7 +63,7 @@ _SECTIONS = ("Args", "Returns", "Raises", "Examples")
 _HEADER = re.compile(r"^(\w+):$")
 _FORM = re.compile(r"In-place form of :func:`(?:taeda\.)?(\w+)`\.?\s*$")
 _COPY = re.compile(r"A copy of what :func:`(\w+)` views\.\s*$")
-_AS = re.compile(r"\s*Arguments as of\s+:func:`(?:taeda\.)?([\w.]+)`\.")
+_AS = re.compile(r"\s*(Arguments|The rest) as of\s+:func:`(?:taeda\.)?([\w.]+)`\.")
 _ENTRY = re.compile(r"^ {4}\*{0,2}(\w+(?:, \*{0,2}\w+)*):(?: |$)")
 
 
@@ -96,9 +99,13 @@ def completed(function: Any) -> str | None:
     other = _AS.search(text)
     if other:
         text = text[: other.start()] + text[other.end() :]
-        of_other, _, name = other[1].rpartition(".")
-        module = importlib.import_module(f"{__package__.partition('.')[0]}.{of_other}".rstrip("."))
-        given = _entries(_parts(inspect.cleandoc(getattr(module, name).__doc__ or ""))[1].get("Args", [])) | given
+        home = sys.modules[__package__.partition(".")[0]]
+        _, others = _parts(inspect.cleandoc(operator.attrgetter(other[2])(home).__doc__ or ""))
+        given = _entries(others.get("Args", [])) | given
+        if other[1] != "Arguments":
+            sections = {name: others.get(name, []) for name in ("Returns", "Raises")} | sections
+    if not sections:  # a short text stays short
+        names = [name for name in names if name != "input"]
     entries = {name: given.get(name) or _common(function, name, names) for name in names}
     sections["Args"] = [line for lines in entries.values() for line in lines]
     parts = [text.rstrip()]

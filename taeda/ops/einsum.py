@@ -357,7 +357,6 @@ def kron(input, other):
     """The Kronecker product: every element of ``input`` times the whole of ``other``.
 
     Args:
-        input: a tensor.
         other: a tensor; the shorter shape is filled with leading ones.
     Returns:
         The product of the sizes, in the dtype to which both promote.

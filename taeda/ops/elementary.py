@@ -705,7 +705,6 @@ def ldexp(input, other: Tensor, *, out=None):
     """``input * 2 ** other``: the inverse of :func:`frexp`.
 
     Args:
-        input: a tensor of any sizes.
         other: exponents; the two broadcast.
     Returns:
         The sizes to which both broadcast, floating point.
@@ -778,7 +777,6 @@ def nan_to_num(input, nan=None, posinf=None, neginf=None):
     """``input`` with other numbers in place of NaN and the infinities.
 
     Args:
-        input: a tensor of any sizes.
         nan: in place of NaN. Default: 0.
         posinf: in place of positive infinity. Default: the largest number of the dtype.
         neginf: in place of negative infinity. Default: the smallest one.

@@ -534,8 +534,6 @@ fftn = _many(
     _complex_transform, True, "fft_fftn",
     """The discrete Fourier transform along several dimensions, one after the other.
 
-    Args:
-        input: a tensor.
     Returns:
         Complex, the sizes of ``input`` with ``s`` in ``dim``.
     Examples:
@@ -548,8 +546,6 @@ ifftn = _many(
     _complex_transform, False, "fft_ifftn",
     """The inverse of :func:`taeda.fft.fftn`.
 
-    Args:
-        input: a tensor.
     Returns:
         Complex, the sizes of ``input`` with ``s`` in ``dim``.
     Examples:
@@ -686,7 +682,6 @@ def ifftshift(input, dim=None):
     """The inverse of :func:`taeda.fft.fftshift`: frequency 0 comes first again.
 
     Args:
-        input: a tensor.
         dim: a dimension, or several in a tuple. Default: all.
     Returns:
         The sizes and the dtype of ``input``.

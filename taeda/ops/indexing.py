@@ -31,7 +31,6 @@ def index(input, indices):
     each other; otherwise they come first.
 
     Args:
-        input: a tensor of any sizes.
         indices: one tensor of integers, mask or None per dimension.
     Returns:
         A copy, in the dtype of ``input``.
@@ -62,7 +61,6 @@ def index_put(input, indices, values: Tensor, accumulate=False):
     """A copy of ``input`` with ``values`` written at ``indices``, or added there: ``input[indices] = values``.
 
     Args:
-        input: a tensor of any sizes.
         indices: a tuple with one tensor of integers, mask or None per dimension.
         values: a tensor that broadcasts to the shape of ``input[indices]``, of the dtype of ``input``.
         accumulate: add; of several values for one place all count, in their order. Otherwise the last is what stays.
@@ -134,7 +132,6 @@ def take(input, index: Tensor):
     """The elements of ``input``, taken as one dimension, at ``index``.
 
     Args:
-        input: a tensor of any sizes.
         index: ``int64``, any sizes; negative ones count from the end.
     Returns:
         The sizes of ``index``, in the dtype of ``input``.
@@ -156,7 +153,6 @@ def put(input, index: Tensor, source, accumulate=False):
     dimension.
 
     Args:
-        input: a tensor of any sizes.
         index: ``int64``, any sizes; negative ones count from the end.
         source: as many elements as ``index``, of the dtype of ``input``.
         accumulate: add to what is there, all values for one place. Otherwise the last is what stays.
@@ -335,8 +331,6 @@ _core.install("where", _where)
 def argwhere(input):
     """The coordinates of the elements that are not zero.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         ``int64``, ``(elements, input.dim())``: one row per element, in row-major order.
     Examples:
@@ -356,7 +350,6 @@ def nonzero(input, *, as_tuple=False, out=None):
     """Where ``input`` is not zero.
 
     Args:
-        input: a tensor of any sizes.
         as_tuple: give one vector per dimension, fit for indexing, instead of a matrix.
     Returns:
         ``int64``, ``(elements, input.dim())``, the coordinates of one element in each row, in row-major order; with
@@ -385,7 +378,6 @@ def nonzero_static(input, *, size, fill_value=-1):
     beforehand.
 
     Args:
-        input: a tensor of any sizes.
         size: how many rows.
         fill_value: what the missing rows hold.
     Returns:
@@ -424,7 +416,6 @@ def masked_select(input, mask: Tensor):
     """The elements of ``input`` where ``mask`` is true, in row-major order: ``input[mask]``.
 
     Args:
-        input: a tensor of any sizes.
         mask: ``bool``; broadcasts with ``input``.
     Returns:
         A vector, in the dtype of ``input``.

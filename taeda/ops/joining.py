@@ -403,14 +403,10 @@ def _pieces(size: int, step: int) -> list[int]:
 @composite()
 def chunk(input, chunks, dim=0):
     """At most ``chunks`` pieces of equal size along ``dim``; the last may be smaller. There are fewer where the size
-    does not allow as many.
+    does not allow as many. The rest as of :func:`split_with_sizes`.
 
     Args:
-        input: a tensor of at least one dimension.
         chunks: how many pieces, at least 1.
-        dim: the dimension to cut.
-    Returns:
-        A tuple of views.
     Raises:
         RuntimeError: ``input`` has no dimension, or ``chunks`` is not positive.
     Examples:
@@ -450,11 +446,8 @@ def unsafe_split(tensor, split_size, dim=0):
 @composite()
 def unsafe_chunk(input, chunks, dim=0):
     """:func:`chunk`, whose pieces the graph does not take for views: each may be written in place on its own.
+    Arguments as of :func:`chunk`.
 
-    Args:
-        input: a tensor of at least one dimension.
-        chunks: how many pieces, at least 1.
-        dim: the dimension to cut.
     Returns:
         A tuple of tensors.
     Examples:
@@ -467,14 +460,10 @@ def unsafe_chunk(input, chunks, dim=0):
 @composite()
 def unsafe_split_with_sizes(input, split_sizes, dim=0):
     """:func:`split_with_sizes`, whose pieces the graph does not take for views: each may be written in place on its
-    own.
+    own. The rest as of :func:`unsafe_chunk`.
 
     Args:
-        input: a tensor of at least one dimension.
         split_sizes: a list of sizes.
-        dim: the dimension to cut.
-    Returns:
-        A tuple of tensors.
     Examples:
         >>> taeda.unsafe_split_with_sizes(taeda.arange(4), [1, 3])
         (tensor([0]), tensor([1, 2, 3]))

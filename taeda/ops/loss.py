@@ -172,17 +172,10 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 @composite(method=False, autocast="float32")
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """Absolute error: ``abs(input - target)`` per element, then the mean.
+    The rest as of :func:`nn.functional.mse_loss`.
 
     Args:
         input: any shape; floating-point or complex.
-        target: the same shape; another one broadcasts, with a warning.
-        weight: a factor of each element, of the shape of ``input``, or None. The mean is over the weights.
-
-    Returns:
-        ``()``; with ``reduction="none"`` the sizes to which the two broadcast.
-
-    Raises:
-        ValueError: ``weight`` has another shape, or ``reduction`` is unknown.
 
     Examples:
         >>> F.l1_loss(taeda.tensor([1.0, 2.0]), taeda.tensor([0.0, 5.0]))
@@ -212,15 +205,10 @@ def _weighted(loss, sizes, weight, size_average, reduce, reduction):
 @composite(method=False, autocast="float32")
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """``d ** 2 / (2 * beta)`` where ``d < beta``, else ``d - beta / 2``, with ``d = abs(input - target)`` (Girshick
-    2015).
+    2015). The rest as of :func:`nn.functional.mse_loss`.
 
     Args:
-        input: any shape; floating-point.
-        target: the same shape; another one broadcasts, with a warning.
         beta: where the two forms meet, at least 0; 0 is :func:`l1_loss`.
-
-    Returns:
-        ``()``; with ``reduction="none"`` the sizes to which the two broadcast.
 
     Raises:
         RuntimeError: ``beta`` is negative.
@@ -239,13 +227,10 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 @composite(method=False, autocast="float32")
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """``d ** 2 / 2`` where ``d <= delta``, else ``delta * (d - delta / 2)``, with ``d = abs(input - target)`` (Huber
-    1964).
+    1964). Arguments as of :func:`nn.functional.mse_loss`.
 
     Args:
-        input: any shape; floating-point.
-        target: the same shape; another one broadcasts, with a warning.
         delta: where the two forms meet, above 0.
-        weight: a factor of each element, of the shape of ``input``, or None. The mean is over the weights.
 
     Returns:
         ``()``; with ``reduction="none"`` the sizes to which the two broadcast. The dtype of ``input``.
@@ -714,14 +699,11 @@ def triplet_margin_with_distance_loss(
     anchor, positive, negative, *, distance_function=None, margin: Any = 1.0, swap: Any = False, reduction="mean"
 ):
     """:func:`triplet_margin_loss` with a distance function of one's own.
+    Arguments as of :func:`nn.functional.triplet_margin_loss`.
 
     Args:
         anchor: as the distance function takes it; floating-point.
-        positive: the same shape.
-        negative: the same shape.
         distance_function: a function of two tensors; the Euclidean distance over the last dimension if None.
-        margin: by how much nearer the positive should be, above 0.
-        swap: use the distance of positive and negative where it is below that of anchor and negative.
 
     Returns:
         ``()``; with ``reduction="none"`` the shape of the distances.

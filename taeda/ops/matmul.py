@@ -137,6 +137,9 @@ matmul.vjp(input=_matmul_input, other=_matmul_other)
 def _int_mm(input, mat2):
     """The product of two int8 matrices, ``[m, k]`` and ``[k, n]``, in int32.
 
+    Args:
+        input: ``(m, k)``, int8.
+        mat2: ``(k, n)``, int8.
     Raises:
         RuntimeError: an operand is not a matrix of int8, or the inner sizes differ.
     """
@@ -639,18 +642,14 @@ addmm.vjp(
 
 @primitive(inplace=True, flops=flops.added_product, out="same", out_aligned=("input",), factors=("beta", "alpha"))
 def addmv(input, mat, vec, *, beta=1, alpha=1):
-    """``beta * input + alpha * (mat @ vec)``. With ``beta`` 0 ``input`` is not read.
+    """``beta * input + alpha * (mat @ vec)``. With ``beta`` 0 ``input`` is not read. The rest as of :func:`addmm`.
 
     Args:
         input: a tensor that broadcasts to ``(m,)``.
         mat: ``(m, k)``.
         vec: ``(k,)``, of the same dtype.
-        beta: a number.
-        alpha: a number.
     Returns:
         ``(m,)``.
-    Raises:
-        RuntimeError: the shapes do not fit, or the dtypes differ.
     Examples:
         >>> taeda.addmv(taeda.tensor([1, 1]), taeda.tensor([[1, 2], [3, 4]]), taeda.tensor([1, 10]))
         tensor([22, 44])
@@ -679,17 +678,14 @@ addmv.vjp(
 )  # fmt: skip
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * (batch1 @ batch2)``, batch by batch. With ``beta`` 0 ``input`` is not read.
+    The rest as of :func:`addmm`.
 
     Args:
         input: a tensor that broadcasts to ``(b, m, n)``.
         batch1: ``(b, m, k)``.
         batch2: ``(b, k, n)``, of the same dtype.
-        beta: a number.
-        alpha: a number.
     Returns:
         ``(b, m, n)``.
-    Raises:
-        RuntimeError: the shapes do not fit, or the dtypes differ.
     Examples:
         >>> query, key, mask = taeda.ones(1, 2, 4), taeda.ones(1, 4, 2), taeda.tensor([[0.0, -9.0], [0.0, 0.0]])
         >>> taeda.baddbmm(mask, query, key, alpha=0.5)  # scores of attention
@@ -714,17 +710,12 @@ baddbmm.vjp(
 @composite(out="same", out_aligned=("input",), factors=("beta", "alpha"), autocast="lower")
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product, with the batch folded into the sum.
+    The rest as of :func:`addmm`.
 
     Args:
-        input: a tensor that broadcasts to ``(m, n)``.
         batch1: ``(b, m, k)``.
         batch2: ``(b, k, n)``, of the same dtype.
         beta: a number; with 0 ``input`` is not read.
-        alpha: a number.
-    Returns:
-        ``(m, n)``.
-    Raises:
-        RuntimeError: the shapes do not fit, or the dtypes differ.
     Examples:
         >>> taeda.addbmm(taeda.zeros(2, 2), taeda.ones(5, 2, 3), taeda.ones(5, 3, 2))
         tensor([[15., 15.],
@@ -764,14 +755,12 @@ install("addbmm_", METHODS["addbmm_"])
 
 @composite(inplace=True, out=True, out_aligned=("input",), factors=("beta", "alpha"))
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
-    """``beta * input + alpha * outer(vec1, vec2)``.
+    """``beta * input + alpha * outer(vec1, vec2)``. Arguments as of :func:`addbmm`.
 
     Args:
         input: a tensor that broadcasts to ``(n, m)``.
         vec1: a vector ``(n,)``.
         vec2: a vector ``(m,)``.
-        beta: a number; with 0 ``input`` is not read.
-        alpha: a number.
     Returns:
         ``(n, m)``.
     Raises:

@@ -135,17 +135,10 @@ def tril_indices(row: int, col: int, offset=0, *, dtype=None, device=None, layou
 @composite(method=False, meta="numbers", lowering=_known(False, "triu_indices"))
 def triu_indices(row: int, col: int, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
     """Where the upper triangle of a matrix is: the coordinates of its elements, row by row.
+    The rest as of :func:`tril_indices`.
 
     Args:
-        row: number of rows of the matrix.
-        col: number of its columns.
         offset: the lowest diagonal that counts: 0 the main one, positive ones above it.
-        dtype: dtype of the result. Default: ``int64``.
-    Returns:
-        ``(2, n)``: row numbers, then column numbers.
-    Raises:
-        RuntimeError: a size is negative.
-        NotImplementedError: ``dtype`` is neither ``int32`` nor ``int64``.
     Examples:
         >>> taeda.triu_indices(3, 3, 1)  # every pair of three things, once
         tensor([[0, 0, 1],
@@ -221,7 +214,6 @@ def diagflat(input, offset=0):
     """A matrix with all elements of ``input`` on its diagonal and zeros elsewhere.
 
     Args:
-        input: a tensor of any sizes.
         offset: which diagonal: 0 the main one, positive ones above it.
     Returns:
         A square matrix with ``input.numel() + |offset|`` rows.

@@ -222,17 +222,11 @@ def _(g, input, dims, weight, eps, needs):
 @composite(method=False)
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """``input / sqrt(mean(input ** 2) + eps) * weight`` over the last dimensions (Zhang and Sennrich 2019, "Root Mean
-    Square Layer Normalization").
+    Square Layer Normalization"). The rest as of :func:`layer_norm`.
 
     Args:
-        input: floating point, whose last sizes are ``normalized_shape``.
-        normalized_shape: an int, or the sizes of the dimensions that are normalised together.
         weight: of the shape ``normalized_shape``, or None.
         eps: added to the mean square. Default: the machine epsilon of the dtype that is computed in.
-    Returns:
-        The sizes and the dtype of ``input``.
-    Raises:
-        RuntimeError: the shapes do not fit.
     Examples:
         >>> taeda.rms_norm(taeda.tensor([[3.0, 4.0], [6.0, 8.0]]), (2,))
         tensor([[0.8485, 1.1314],

@@ -77,12 +77,8 @@ SUBTRACTION = "Subtraction, the `-` operator, with"
     reference="subtract", canonical=True,
 )  # fmt: skip
 def sub(input, other, *, alpha=1):
-    """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`.
+    """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`. Arguments as of :func:`add`.
 
-    Args:
-        input: a tensor or a number.
-        other: a tensor or a number; the two broadcast.
-        alpha: a number, whole where the result's dtype is.
     Examples:
         >>> taeda.sub(taeda.tensor([5, 7]), taeda.tensor([1, 2]))
         tensor([4, 5])
@@ -99,12 +95,8 @@ subtract = alias(sub, "subtract")
     reference=lambda a, b: b - a, tensors=("input",), node="RsubBackward1",
 )  # fmt: skip
 def rsub(input, other, *, alpha=1):
-    """``other - alpha * input``: :func:`sub` with the operands in the other order.
+    """``other - alpha * input``: :func:`sub` with the operands in the other order. Arguments as of :func:`add`.
 
-    Args:
-        input: a tensor.
-        other: a tensor or a number; the two broadcast.
-        alpha: a number, whole where the result's dtype is.
     Examples:
         >>> taeda.rsub(taeda.tensor([0.25, 0.75]), 1)
         tensor([0.7500, 0.2500])
@@ -259,11 +251,9 @@ def _division(rounding_mode):
 
 @composite(names=("divide",), pointwise=True, canonical=True)
 def div(input: Any, other, *, rounding_mode=None, out=None):
-    """``input / other``, also rounded.
+    """``input / other``, also rounded. Arguments as of :func:`add`.
 
     Args:
-        input: a tensor or a number.
-        other: a tensor or a number; the two broadcast.
         rounding_mode: None divides truly. ``"floor"`` rounds down as Python's ``//``, ``"trunc"`` toward zero as C's
             ``/``.
     Returns:
@@ -375,8 +365,6 @@ negative = alias(neg, "negative")
 def positive(input):
     """``+input``: the tensor itself.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         ``input``.
     Raises:
@@ -486,8 +474,6 @@ def conj_physical(input, *, out=None):
     """The complex conjugate, computed: ``a - bi`` for ``a + bi``. A real tensor is given back as it is. See
     :func:`conj` for a view.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         The sizes and the dtype of ``input``.
     Examples:
@@ -518,7 +504,6 @@ def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``.
 
     Args:
-        input: a tensor.
         tensor1: a tensor.
         tensor2: a tensor; the three broadcast.
         value: a number, whole where the result's dtype is.

@@ -30,8 +30,6 @@ from .table import composite, pointwise
 def square(input, *, out=None):
     """``input * input``; bools count as whole numbers.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         The sizes and the dtype of ``input``; ``int64`` for bools.
     Examples:
@@ -220,11 +218,8 @@ def _widest(input, exponent):
 
 @composite(out="same")
 def float_power(input: Any, exponent):
-    """``input ** exponent``, computed in ``float64`` or ``complex128``.
+    """``input ** exponent``, computed in ``float64`` or ``complex128``. Arguments as of :func:`pow`.
 
-    Args:
-        input: a tensor or a number.
-        exponent: a tensor or a number; the two broadcast.
     Returns:
         ``float64``, or ``complex128`` where either is complex, of the sizes to which both broadcast.
     Examples:
@@ -237,11 +232,7 @@ def float_power(input: Any, exponent):
 
 @composite(functional=float_power)
 def float_power_(input, exponent):
-    """In-place form of :func:`float_power`.
-
-    Raises:
-        RuntimeError: ``input`` is not of the dtype of the result, float64 or complex128.
-    """
+    """In-place form of :func:`float_power`."""
     wide, _, power_ = _widest(input, exponent)
     if input.dtype != wide:
         raise RuntimeError(

@@ -74,14 +74,12 @@ def fake_quantize_per_channel_affine(
     input, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ):
     """:func:`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of dimension ``axis``.
+    Arguments as of :func:`fake_quantize_per_tensor_affine`.
 
     Args:
-        input: floating point, any sizes.
         scale: a vector, ``float32``, of size ``input.shape[axis]``.
         zero_point: a vector of the same size.
         axis: the dimension of the channels.
-        quant_min: the first integer of the type that is imitated.
-        quant_max: the last one.
     Returns:
         The sizes and the dtype of ``input``.
     Raises:

@@ -225,7 +225,6 @@ def random_(input, from_=None, to: Any = ..., *, generator=None):
     exactly), ``random_(from, None)`` all from there on.
 
     Args:
-        input: a tensor of any sizes.
         from_: the smallest number, or ``to`` where that is all.
         to: the bound above, which is not drawn.
     Returns:
@@ -261,7 +260,6 @@ def bernoulli_(input, p: Any = 0.5, *, generator=None):
     """Fills ``input`` with ones, with probability ``p``, and zeros, in place.
 
     Args:
-        input: a tensor of any sizes.
         p: a number, or a tensor of probabilities that broadcasts to ``input``.
     Returns:
         ``input``.
@@ -340,7 +338,6 @@ def geometric_(input, p, *, generator=None):
     p``.
 
     Args:
-        input: a tensor of any sizes.
         p: the probability of success, in (0, 1).
     Returns:
         ``input``.
@@ -440,16 +437,11 @@ def randn(
     """Random numbers, normal with mean 0 and variance 1.
 
     For mean ``m`` and standard deviation ``s``: ``m + s * randn(...)``. The same seed gives the same numbers each time.
+    The rest as of :func:`rand`.
 
     Args:
-        size: the sizes, one by one or as one list or tuple; also by name.
         dtype: a floating-point or complex dtype; of complex numbers each part has variance 1/2. Default: that of
             :func:`get_default_dtype`.
-        kw: ``size`` by name.
-    Returns:
-        A tensor of those sizes.
-    Raises:
-        RuntimeError: a size is negative, or the dtype is one of integers.
     Examples:
         >>> generator = taeda.manual_seed(0)
         >>> x = taeda.randn(10000)
@@ -549,9 +541,6 @@ def rand_like(
 ):  # fmt: skip
     """Random numbers, uniform in [0, 1), in the sizes of ``input``.
 
-    Args:
-        input: a tensor of any sizes.
-        memory_format: order of the dimensions in memory. Default: that of ``input``.
     Returns:
         A tensor of those sizes.
     Raises:
@@ -580,9 +569,6 @@ def randn_like(
 ):  # fmt: skip
     """Random numbers, normal with mean 0 and variance 1, in the sizes of ``input``.
 
-    Args:
-        input: a tensor of any sizes.
-        memory_format: order of the dimensions in memory. Default: that of ``input``.
     Returns:
         A tensor of those sizes.
     Raises:
@@ -605,10 +591,8 @@ def randint_like(
     """Random integers, uniform in [low, high), in the sizes of ``input``.
 
     Args:
-        input: a tensor of any sizes.
         low: the smallest number; if ``high`` is left out, the bound above, and numbers begin at 0.
         high: the bound above, which is not drawn.
-        memory_format: order of the dimensions in memory. Default: that of ``input``.
     Returns:
         A tensor of those sizes, in the dtype of ``input`` unless ``dtype`` is given.
     Raises:

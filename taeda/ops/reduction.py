@@ -76,7 +76,6 @@ def sum(input, dim=None, keepdim=False, *, dtype=None):
     """The sum of the elements over ``dim``. It is computed in blocks, so that long sums stay accurate.
 
     Args:
-        input: a tensor of any sizes.
         dim: a dimension, or several in a tuple. Default: all.
         dtype: of the computation and the result. Default: that of ``input``; ``int64`` for integers and bools.
     Returns:
@@ -110,12 +109,10 @@ _REAL_TOTAL = tuple(-1 if c in _COMPLEX else c for c in _TOTAL)
 
 @primitive(Reducer("nansum", "nansum", (_REAL_TOTAL,)).run, batch="reduction", out="same", dtype_of_out=True)
 def nansum(input, dim=None, keepdim=False, *, dtype=None):
-    """The sum of the elements over ``dim``, NaN counted as 0.
+    """The sum of the elements over ``dim``, NaN counted as 0. Arguments as of :func:`sum`.
 
     Args:
         input: a tensor of any sizes, not complex.
-        dim: a dimension, or several in a tuple. Default: all.
-        dtype: of the computation and the result. Default: that of ``input``; ``int64`` for integers and bools.
     Returns:
         ``input`` without the dimensions ``dim``.
     Examples:
@@ -165,12 +162,8 @@ mean.vjp(
 
 @composite(out=True)
 def nanmean(input, dim=None, keepdim=False, *, dtype=None):
-    """The mean over ``dim`` of the elements that are not NaN.
+    """The mean over ``dim`` of the elements that are not NaN. Arguments as of :func:`mean`.
 
-    Args:
-        input: floating point or complex, any sizes.
-        dim: a dimension, or several in a tuple. Default: all.
-        dtype: of the computation and the result. Default: that of ``input``.
     Returns:
         ``input`` without the dimensions ``dim``; NaN where all elements are.
     Raises:
@@ -194,7 +187,6 @@ def prod(input, dim=None, keepdim=False, *, dtype=None):
     """The product of the elements over ``dim``.
 
     Args:
-        input: a tensor of any sizes.
         dim: one dimension. Default: all.
         dtype: of the computation and the result. Default: that of ``input``; ``int64`` for integers and bools.
     Returns:
@@ -240,7 +232,6 @@ def any(input, dim=None, keepdim=False):
     """Whether any element along ``dim`` is true, which every number but 0 is.
 
     Args:
-        input: a tensor of any sizes.
         dim: a dimension, or several in a tuple. Default: all.
     Returns:
         ``bool`` (``uint8`` for ``uint8``): ``input`` without the dimensions ``dim``; False where there are no elements.
@@ -255,7 +246,6 @@ def all(input, dim=None, keepdim=False):
     """Whether all elements along ``dim`` are true, which every number but 0 is.
 
     Args:
-        input: a tensor of any sizes.
         dim: a dimension, or several in a tuple. Default: all.
     Returns:
         ``bool`` (``uint8`` for ``uint8``): ``input`` without the dimensions ``dim``; True where there are no elements.
@@ -278,7 +268,6 @@ def count_nonzero(input, dim=None):
     """The number of elements along ``dim`` that are not 0.
 
     Args:
-        input: a tensor of any sizes.
         dim: a dimension, or several in a tuple. Default: all.
     Returns:
         ``int64``: ``input`` without the dimensions ``dim``.
@@ -311,11 +300,8 @@ def _share(g, out, input, dim, keepdim, nan=False):
 @primitive(Reducer("amax", "amax", (_ORDERED,), identity=False).run, out="same", batch="reduction", canonical=True)
 def amax(input, dim=None, keepdim=False):
     """The largest element over ``dim``; NaN where there is one. The gradient is shared evenly between equal elements;
-    see :func:`max` for positions.
+    see :func:`max` for positions. Arguments as of :func:`nansum`.
 
-    Args:
-        input: a tensor of any sizes, not complex.
-        dim: a dimension, or several in a tuple. Default: all.
     Returns:
         ``input`` without the dimensions ``dim``, in its dtype.
     Raises:
@@ -334,16 +320,8 @@ amax.vjp(input=lambda g, out, input, dim, keepdim: _share(g, out, input, dim, ke
 @primitive(Reducer("amin", "amin", (_ORDERED,), identity=False).run, out="same", batch="reduction", canonical=True)
 def amin(input, dim=None, keepdim=False):
     """The smallest element over ``dim``; NaN where there is one. The gradient is shared evenly between equal elements;
-    see :func:`min` for positions.
+    see :func:`min` for positions. The rest as of :func:`amax`.
 
-    Args:
-        input: a tensor of any sizes, not complex.
-        dim: a dimension, or several in a tuple. Default: all.
-    Returns:
-        ``input`` without the dimensions ``dim``, in its dtype.
-    Raises:
-        RuntimeError: ``input`` has no elements.
-        IndexError: a dimension has none, or there is no such dimension.
     Examples:
         >>> taeda.amin(taeda.tensor([[3, 1], [2, 5]]), 1)
         tensor([1, 2])
@@ -486,18 +464,13 @@ def min(input, other: Any = ..., keepdim=..., *, dim: Any = ..., out=None):
     """The smallest element of ``input``; along a dimension, with its position; or of two tensors, element by element.
 
     NaN counts as smaller than any number. The gradient of ``min(input)`` is shared evenly between equal elements, that
-    of ``min(input, dim)`` goes to the one chosen.
+    of ``min(input, dim)`` goes to the one chosen. The rest as of :func:`max`.
 
     Args:
-        input: a tensor of any sizes, not complex.
         other: a tensor to compare with (see :func:`minimum`), or a dimension.
-        dim: the dimension, by name.
     Returns:
         ``min(input)``: a tensor without dimensions. ``min(input, dim)``: ``(values, indices)``, named, each ``input``
         without that dimension; ``indices`` (``int64``) are those of the first occurrence.
-    Raises:
-        RuntimeError: ``input`` has no elements.
-        IndexError: the dimension has none, or there is no such dimension.
     Examples:
         >>> x = taeda.tensor([[4, 2], [3, 9]])
         >>> taeda.min(x)
@@ -539,14 +512,8 @@ def argmax(input, dim=None, keepdim=False):
 @primitive(_position("argmin"), out="same", batch="reduction", canonical=True)
 def argmin(input, dim=None, keepdim=False):
     """The position of the first smallest element along ``dim``. NaN counts as the smallest.
+    The rest as of :func:`argmax`.
 
-    Args:
-        input: a tensor of any sizes, not complex.
-        dim: the dimension to search. Default: the position among all elements, in row-major order.
-    Returns:
-        ``int64``: ``input`` without the dimension ``dim``.
-    Raises:
-        IndexError: there are no elements to search, or there is no such dimension.
     Examples:
         >>> taeda.argmin(taeda.tensor([[4, 2], [3, 9]]), 1)
         tensor([1, 0])
@@ -672,18 +639,14 @@ _deviation_mean.vjp(
 
 @composite(canonical=True)
 def var(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None, out=None):
-    """The variance over ``dim``: ``sum((input - mean) ** 2) / (n - correction)``.
+    """The variance over ``dim``: ``sum((input - mean) ** 2) / (n - correction)``. The rest as of :func:`nanmean`.
 
     Args:
-        input: floating point or complex, any sizes.
-        dim: a dimension, or several in a tuple. Default: all.
         unbiased: older spelling: True is ``correction=1``, False is ``correction=0``.
         correction: what is taken from the number of elements. Default: 1 (Bessel's correction), for a sample of a
             larger whole; 0 for the whole.
     Returns:
         ``input`` without the dimensions ``dim``, real; NaN for a single element with ``correction=1``.
-    Raises:
-        RuntimeError: ``input`` is of integers.
     Examples:
         >>> x = taeda.tensor([1.0, 2.0, 3.0, 4.0])
         >>> taeda.var(x), taeda.var(x, correction=0)
@@ -697,17 +660,13 @@ def var(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None
 
 @composite()
 def std(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None, out=None):
-    """The standard deviation over ``dim``: the square root of :func:`var`.
+    """The standard deviation over ``dim``: the square root of :func:`var`. The rest as of :func:`nanmean`.
 
     Args:
-        input: floating point or complex, any sizes.
-        dim: a dimension, or several in a tuple. Default: all.
         unbiased: older spelling: True is ``correction=1``, False is ``correction=0``.
         correction: what is taken from the number of elements. Default: 1.
     Returns:
         ``input`` without the dimensions ``dim``, real.
-    Raises:
-        RuntimeError: ``input`` is of integers.
     Examples:
         >>> x = taeda.tensor([[1.0, 3.0], [2.0, 6.0]])
         >>> taeda.std(x, 1, correction=0)
@@ -721,17 +680,10 @@ def std(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None
 
 @composite(method=False)
 def var_mean(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None):
-    """:func:`var` and :func:`mean` in one pass.
+    """:func:`var` and :func:`mean` in one pass. The rest as of :func:`std`.
 
-    Args:
-        input: floating point or complex, any sizes.
-        dim: a dimension, or several in a tuple. Default: all.
-        unbiased: older spelling: True is ``correction=1``, False is ``correction=0``.
-        correction: what is taken from the number of elements. Default: 1.
     Returns:
         ``(var, mean)``: each is ``input`` without the dimensions ``dim``.
-    Raises:
-        RuntimeError: ``input`` is of integers.
     Examples:
         >>> taeda.var_mean(taeda.tensor([1.0, 3.0]), correction=0)
         (tensor(1.), tensor(2.))
@@ -741,17 +693,10 @@ def var_mean(input, dim: Any = None, unbiased=None, keepdim=False, *, correction
 
 @composite(method=False)
 def std_mean(input, dim: Any = None, unbiased=None, keepdim=False, *, correction=None):
-    """:func:`std` and :func:`mean` in one pass.
+    """:func:`std` and :func:`mean` in one pass. The rest as of :func:`std`.
 
-    Args:
-        input: floating point or complex, any sizes.
-        dim: a dimension, or several in a tuple. Default: all.
-        unbiased: older spelling: True is ``correction=1``, False is ``correction=0``.
-        correction: what is taken from the number of elements. Default: 1.
     Returns:
         ``(std, mean)``: each is ``input`` without the dimensions ``dim``.
-    Raises:
-        RuntimeError: ``input`` is of integers.
     Examples:
         >>> taeda.std_mean(taeda.tensor([1.0, 3.0]), correction=0)
         (tensor(1.), tensor(2.))
@@ -902,17 +847,11 @@ vector_norm = linalg_vector_norm
 @composite(out="same")
 def norm(input, p: Any = "fro", dim=None, keepdim=False, dtype=None):
     """A norm over ``dim``: ``sum(|input| ** p) ** (1 / p)``. :func:`taeda.linalg.vector_norm` and
-    :func:`taeda.linalg.matrix_norm` have clearer arguments.
+    :func:`taeda.linalg.matrix_norm` have clearer arguments. The rest as of :func:`std`.
 
     Args:
-        input: floating point or complex, any sizes.
         p: a number, ``"fro"`` (the 2-norm of all elements) or ``"nuc"`` (the sum of the singular values of matrices).
-        dim: a dimension, or several in a tuple. Default: all.
         dtype: what ``input`` is converted to first. Default: its own.
-    Returns:
-        ``input`` without the dimensions ``dim``, real.
-    Raises:
-        RuntimeError: ``input`` is of integers.
     Examples:
         >>> x = taeda.tensor([[3.0, -4.0], [5.0, 12.0]])
         >>> taeda.norm(x, dim=1), taeda.norm(x, p=1)
@@ -932,7 +871,6 @@ def dist(input, other, p=2):
     """The ``p``-norm of ``input - other``: their distance.
 
     Args:
-        input: a tensor.
         other: a tensor; the two broadcast.
         p: any number; 0 counts where they differ, ``inf`` gives the largest difference.
     Returns:

@@ -35,7 +35,6 @@ def cumsum(input, dim, *, dtype=None):
     of ``float64``.
 
     Args:
-        input: a tensor of any sizes.
         dim: the dimension to sum along.
         dtype: of the computation and the result. Default: that of ``input``; ``int64`` for integers and bools.
     Returns:
@@ -62,7 +61,6 @@ def cumprod(input, dim, *, dtype=None):
     """The running product along ``dim``: ``out[i] = input[0] * ... * input[i]``.
 
     Args:
-        input: a tensor of any sizes.
         dim: the dimension to multiply along.
         dtype: of the computation and the result. Default: that of ``input``; ``int64`` for integers and bools.
     Returns:
@@ -132,16 +130,8 @@ cummax.vjp(input=_scatter_sum)
 
 @choice(_cummin, "cummin")
 def cummin(input, dim):
-    """The running minimum along ``dim`` and where it was found.
+    """The running minimum along ``dim`` and where it was found. The rest as of :func:`cummax`.
 
-    Args:
-        input: a tensor of any sizes, not complex.
-        dim: the dimension.
-    Returns:
-        ``(values, indices)``, named, of the sizes of ``input``. ``indices`` (``int64``) are those of the latest
-        occurrence; once there was a NaN, it stays.
-    Raises:
-        IndexError: there is no such dimension.
     Examples:
         >>> taeda.cummin(taeda.tensor([4, 3, 5, 1]), 0).values
         tensor([4, 3, 3, 1])
@@ -289,13 +279,8 @@ def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
 @composite(method=False, names=("trapz",))
 def trapezoid(y, x=None, *, dx=1, dim=-1):
     """The integral of ``y`` along ``dim`` by the trapezoidal rule: the sum of ``(y[i] + y[i + 1]) / 2 * (x[i + 1] -
-    x[i])``.
+    x[i])``. Arguments as of :func:`cumulative_trapezoid`.
 
-    Args:
-        y: the values, any sizes.
-        x: where they are, of sizes that broadcast to ``y``. Default: ``dx`` apart.
-        dx: the distance of neighbours, a number.
-        dim: the dimension.
     Returns:
         ``y`` without the dimension ``dim``.
     Examples:

@@ -81,7 +81,6 @@ def gather(input, dim, index: Tensor, *, sparse_grad=False):
     """The elements at ``index`` along ``dim``; for ``dim=1``: ``out[i][j] = input[i][index[i][j]]``.
 
     Args:
-        input: a tensor of any sizes.
         dim: the dimension that indices count along.
         index: ``int64`` or ``int32``, with as many dimensions as ``input``, in none but ``dim`` larger than it.
         sparse_grad: make the gradient of ``input`` a sparse tensor.
@@ -118,7 +117,6 @@ def scatter(input, dim, index: Tensor, src=None, *, reduce=None, value=None):
     src[i][j]``.
 
     Args:
-        input: a tensor of any sizes.
         dim: the dimension that indices count along.
         index: ``int64`` or ``int32``, with as many dimensions as ``input``, no larger than ``src``.
         src: a tensor of the dtype of ``input``, or a number. Of several values for one place the last is what stays.
@@ -174,16 +172,10 @@ def scatter_add(input, dim, index: Tensor, src: Tensor):
     src[i][j]``.
 
     The order of the additions is that of ``src``, whatever the number of threads, so the result is always the same.
+    The rest as of :func:`scatter`.
 
     Args:
-        input: a tensor of any sizes.
-        dim: the dimension that indices count along.
-        index: ``int64`` or ``int32``, with as many dimensions as ``input``, no larger than ``src``.
         src: a tensor of the dtype of ``input``.
-    Returns:
-        The sizes and the dtype of ``input``.
-    Raises:
-        RuntimeError: an index is out of range (nothing is written), or sizes or dtypes do not fit.
     Examples:
         >>> groups = taeda.tensor([0, 1, 0])
         >>> taeda.zeros(2).scatter_add(0, groups, taeda.tensor([1.0, 2.0, 3.0]))  # a sum per group
@@ -240,17 +232,12 @@ def _divide_by_counts(input, counts):
     canonical=True,
 )
 def scatter_reduce(input, dim, index: Tensor, src, reduce, *, include_self=True):
-    """A copy of ``input`` with ``src`` combined into it at ``index`` along ``dim``.
+    """A copy of ``input`` with ``src`` combined into it at ``index`` along ``dim``. The rest as of :func:`scatter`.
 
     Args:
-        input: a tensor of any sizes.
-        dim: the dimension that indices count along.
-        index: ``int64`` or ``int32``, with as many dimensions as ``input``, no larger than ``src``.
         src: a tensor of the dtype of ``input``.
         reduce: ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
         include_self: whether what was there takes part; where nothing is written it stays in either case.
-    Returns:
-        The sizes and the dtype of ``input``.
     Raises:
         RuntimeError: an index is out of range (nothing is written), sizes or dtypes do not fit, or ``reduce`` is
             another.
@@ -371,7 +358,6 @@ def take_along_dim(input, indices, dim=None):
     """:func:`gather` with ``indices`` broadcast against ``input``: takes what :func:`argsort` or :func:`argmax` found.
 
     Args:
-        input: a tensor of any sizes.
         indices: ``int64``, with as many dimensions as ``input``.
         dim: the dimension that indices count along. Without it both are taken as one dimension.
     Returns:
@@ -418,7 +404,6 @@ def index_select(input, dim, index: Tensor):
     """The slices of ``input`` at ``index`` along ``dim``: ``input[index]`` for ``dim=0``.
 
     Args:
-        input: a tensor of any sizes.
         dim: the dimension that indices count along.
         index: a vector, ``int64`` or ``int32``; an index may occur several times.
     Returns:
@@ -519,7 +504,6 @@ def index_add(input, dim, index: Tensor, source: Tensor, *, alpha=1):
     of the index.
 
     Args:
-        input: a tensor of any sizes.
         dim: the dimension that indices count along.
         index: a vector, ``int64`` or ``int32``.
         source: the sizes of ``input`` with ``len(index)`` in ``dim``, of its dtype.
@@ -572,16 +556,12 @@ index_add.vjp(input=lambda g: g, source=_index_add_source)
 )
 def index_reduce(input, dim, index: Tensor, source, reduce, *, include_self=True):
     """A copy of ``input`` with the slices of ``source`` combined into it at ``index`` along ``dim``.
+    The rest as of :func:`scatter_reduce`.
 
     Args:
-        input: a tensor of any sizes.
-        dim: the dimension that indices count along.
         index: a vector, ``int64`` or ``int32``.
         source: the sizes of ``input`` with ``len(index)`` in ``dim``, of its dtype.
         reduce: ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
-        include_self: whether what was there takes part; where nothing is written it stays in either case.
-    Returns:
-        The sizes and the dtype of ``input``.
     Raises:
         RuntimeError: an index is out of range, sizes or dtypes do not fit, or ``reduce`` is another.
     Examples:
@@ -620,14 +600,10 @@ def _index_reduce_backward(g, out, input, dim, index, source, reduce, include_se
 )  # fmt: skip
 def index_copy(input, dim, index: Tensor, source):
     """A copy of ``input`` with the slices of ``source`` written at ``index`` along ``dim``.
+    The rest as of :func:`index_add`.
 
     Args:
-        input: a tensor of any sizes.
-        dim: the dimension that indices count along.
         index: a vector, ``int64`` or ``int32``. Of equal ones the last is what stays.
-        source: the sizes of ``input`` with ``len(index)`` in ``dim``, of its dtype.
-    Returns:
-        The sizes and the dtype of ``input``.
     Raises:
         IndexError: an index is out of range (nothing is written).
     Examples:
@@ -653,7 +629,6 @@ def index_fill(input, dim, index: Tensor, value):
     """A copy of ``input`` with ``value`` in the slices at ``index`` along ``dim``.
 
     Args:
-        input: a tensor of any sizes.
         dim: the dimension that indices count along.
         index: a vector, ``int64`` or ``int32``; negative indices count from the end.
         value: a number, or a tensor without dimensions.

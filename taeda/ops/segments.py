@@ -130,7 +130,6 @@ def hash_tensor(input, dim: Ints | None = None, *, keepdim=False, mode=0):
     Equal contents have equal hashes, whatever their order.
 
     Args:
-        input: a tensor of any sizes.
         dim: one or several dimensions. Default: all.
         mode: 0, the only one there is.
     Returns:

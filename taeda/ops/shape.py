@@ -28,7 +28,6 @@ def flip(input, dims):
     """The elements in reverse order along ``dims``.
 
     Args:
-        input: a tensor of any sizes.
         dims: the dimensions to reverse, each at most once.
     Returns:
         The sizes and the dtype of ``input``. A copy.
@@ -123,7 +122,6 @@ def roll(input, shifts, dims=None):
     """The elements moved by ``shifts`` along ``dims``; those that fall off the end come back at the start.
 
     Args:
-        input: a tensor of any sizes.
         shifts: by how many places, one int per dimension.
         dims: along which dimensions. Without it the elements are taken as one dimension.
     Returns:
@@ -175,7 +173,6 @@ def repeat(input, repeats):
     """The whole of ``input`` side by side, ``repeats[i]`` times along dimension ``i``, as a copy.
 
     Args:
-        input: a tensor of any sizes.
         repeats: a count per dimension, one by one or as one list or tuple; further ones come first.
     Returns:
         The sizes of ``input`` times the counts.
@@ -207,7 +204,6 @@ def tile(input, *args, dims=None):
     """``input`` repeated as a whole: :func:`Tensor.repeat`, where missing leading counts are 1.
 
     Args:
-        input: a tensor of any sizes.
         args: how often along each dimension, one by one or as one list or tuple.
         dims: the same by name.
     Returns:
@@ -340,7 +336,6 @@ def constant_pad_nd(input, pad, value=0):
     """``input`` with ``value`` around it.
 
     Args:
-        input: a tensor of any sizes.
         pad: ``(before, after)`` of the last dimension, then of the one before it, and so on; negative amounts cut off.
         value: a number.
     Returns:

@@ -53,16 +53,10 @@ _softmax_backward.vjp(
 @primitive(_log_softmax, batch="along", out="same", canonical=True)
 def log_softmax(input, dim, dtype=None):
     """``input - log(sum(exp(input)))`` along ``dim``: the logarithm of :func:`softmax`, without its loss of precision.
+    The rest as of :func:`softmax`.
 
     Args:
-        input: floating point, any sizes.
         dim: the dimension along which probabilities sum to 1.
-        dtype: what ``input`` is converted to first. Default: its own.
-    Returns:
-        The sizes of ``input``.
-    Raises:
-        IndexError: there is no such dimension.
-        RuntimeError: ``input`` is of integers and no ``dtype`` is given.
     Examples:
         >>> taeda.log_softmax(taeda.tensor([0.0, 0.0, -200.0]), 0)
         tensor([  -0.6931,   -0.6931, -200.6931])

@@ -47,16 +47,10 @@ sort.vjp(input=picked)
 @composite(out="same")
 def argsort(input, dim=-1, descending=False, stable=False):
     """The indices that bring ``dim`` into order: ``input[argsort(input)]`` is sorted. See :func:`sort`.
+    The rest as of :func:`sort`.
 
-    Args:
-        input: a tensor of any sizes, not complex.
-        dim: the dimension. Default: the last.
-        descending: largest first.
-        stable: accepted; the order is stable in either case.
     Returns:
         ``int64``, of the sizes of ``input``.
-    Raises:
-        IndexError: there is no such dimension.
     Examples:
         >>> taeda.argsort(taeda.tensor([30, 10, 20]), descending=True)
         tensor([0, 2, 1])
@@ -83,12 +77,10 @@ def msort(input):
 @choice(ordering.topk, "topk", out_aligned=("input",), canonical=True)
 def topk(input, k, dim=-1, largest=True, sorted=True):
     """The ``k`` largest (or smallest) elements along ``dim``, in order, and where they are; of equal ones the first
-    come first.
+    come first. Arguments as of :func:`sort`.
 
     Args:
-        input: a tensor of any sizes, not complex.
         k: how many.
-        dim: the dimension. Default: the last.
         largest: the largest ones, else the smallest.
         sorted: accepted; the result is sorted in either case.
     Returns:
@@ -111,12 +103,10 @@ topk.vjp(input=picked)
 
 @choice(ordering.kthvalue, "kthvalue", out_apart=("input",))
 def kthvalue(input, k, dim=-1, keepdim=False):
-    """The ``k``-th smallest element along ``dim``, and where it is.
+    """The ``k``-th smallest element along ``dim``, and where it is. Arguments as of :func:`sort`.
 
     Args:
-        input: a tensor of any sizes, not complex.
         k: which one, counted from 1.
-        dim: the dimension. Default: the last.
     Returns:
         ``(values, indices)``, named: each is ``input`` without the dimension ``dim``.
     Raises:
@@ -189,11 +179,8 @@ def median(input, dim=None, keepdim=False):
 
 @composite(out="same")
 def nanmedian(input, dim=None, keepdim=False):
-    """:func:`median` of the elements that are not NaN.
+    """:func:`median` of the elements that are not NaN. Arguments as of :func:`median`.
 
-    Args:
-        input: a tensor of any sizes, not complex.
-        dim: one dimension. Default: all elements.
     Returns:
         A tensor without dimensions; with ``dim`` ``(values, indices)``, named, each ``input`` without that dimension.
     Examples:
@@ -206,10 +193,8 @@ def nanmedian(input, dim=None, keepdim=False):
 @choice(ordering.mode, "mode", out_aligned=("input",))
 def mode(input, dim=-1, keepdim=False):
     """The most frequent value along ``dim``, the smallest of equally frequent ones, and where it is last.
+    Arguments as of :func:`sort`.
 
-    Args:
-        input: a tensor of any sizes, not complex.
-        dim: the dimension. Default: the last.
     Returns:
         ``(values, indices)``, named: each is ``input`` without the dimension ``dim``.
     Raises:
@@ -272,11 +257,9 @@ def _empty_longs(shape) -> Tensor:
 
 @primitive(out=False, meta="values", batch="sized by values")
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The distinct values, in ascending order.
+    """The distinct values, in ascending order. Arguments as of :func:`topk`.
 
     Args:
-        input: a tensor of any sizes, not complex.
-        sorted: accepted; the result is sorted in either case.
         return_inverse: also where each element is among them.
         return_counts: also how many of each there are.
         dim: find distinct slices along this dimension instead.
@@ -311,7 +294,6 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     """One element of each run of equal ones.
 
     Args:
-        input: a tensor of any sizes.
         return_inverse: also which run each element belongs to.
         return_counts: also how long each run is.
         dim: find runs of equal slices along this dimension instead.
@@ -454,12 +436,10 @@ def _search(sequence, values, right, out_int32):
 
 @composite(method=False, out="same")
 def bucketize(input: Any, boundaries, *, out_int32=False, right=False):
-    """The bucket of each value: :func:`searchsorted` in a vector of boundaries.
+    """The bucket of each value: :func:`searchsorted` in a vector of boundaries. Arguments as of :func:`searchsorted`.
 
     Args:
-        input: a tensor or a number.
         boundaries: an ascending vector.
-        out_int32: give ``int32`` in place of ``int64``.
         right: a value that equals a boundary goes behind it.
     Returns:
         Numbers of buckets, of the sizes of ``input``; 0 is below all boundaries.

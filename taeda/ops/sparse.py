@@ -419,7 +419,6 @@ def to_sparse(input, sparse_dim=None, *, layout: Any = None, blocksize=None, den
     """``input`` as a sparse tensor of its elements that are not 0.
 
     Args:
-        input: a tensor.
         sparse_dim: how many of the first dimensions are sparse. Default: all.
         layout: which sparse layout. Default: ``taeda.sparse_coo``.
         blocksize: the sizes of blocks, for layouts of blocks.
@@ -455,8 +454,6 @@ def entries_at(input: Tensor, mask: Tensor) -> SparseTensor:
 def to_sparse_coo(input):
     """``input`` as a sparse tensor in coordinate form; see :func:`sparse_coo_tensor`.
 
-    Args:
-        input: a tensor.
     Returns:
         A sparse tensor of the same sizes.
     Examples:
@@ -475,7 +472,6 @@ def sparse_mask(input, mask):
     """The elements of ``input`` at the places that the sparse tensor ``mask`` has, as a sparse tensor.
 
     Args:
-        input: a tensor.
         mask: a sparse tensor of the same sizes.
     Returns:
         A sparse tensor of the sizes of ``input``.
@@ -558,7 +554,6 @@ def to_dense(input, dtype=None, *, masked_grad=None):
     """``input`` with all its elements, the zeros too; of a dense tensor itself.
 
     Args:
-        input: a tensor.
         dtype: dtype of the result. Default: that of ``input``.
         masked_grad: accepted.
     Returns:

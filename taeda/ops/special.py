@@ -160,7 +160,6 @@ def polygamma(n, input):
 
     Args:
         n: the order, an int that is not negative.
-        input: a tensor of any sizes.
     Returns:
         The sizes of ``input``; its dtype, for integers and bools the default floating-point dtype.
     Raises:
@@ -255,11 +254,8 @@ def igamma(input, other):
 @pointwise(dtypes=("float",), domain=(0.5, 4), second=False, tensors=("input", "other"))
 def igammac(input, other):
     """The regularised upper incomplete gamma function: ``1 - igamma(input, other)``, accurate also where it is small.
-    Differentiable with respect to ``other``.
+    Differentiable with respect to ``other``. Arguments as of :func:`igamma`.
 
-    Args:
-        input: a tensor of numbers that are not negative; NaN where one is.
-        other: a tensor of the same; the two broadcast.
     Examples:
         >>> taeda.igammac(taeda.tensor([1.0]), taeda.tensor([1.0]))  # 1 / e
         tensor([0.3679])
@@ -305,8 +301,6 @@ entr.vjp(input=lambda g, input: neg(mul(g, add(log(input), 1))))
 def log_ndtr(input):
     """``log(ndtr(input))``, accurate also where the area is tiny.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         The sizes of ``input``; its dtype, for integers and bools the default floating-point dtype.
     Examples:

@@ -379,18 +379,10 @@ def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
 
 @composite(out="same", autocast="float32")
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
-    """:func:`quantile` of the elements that are not NaN.
+    """:func:`quantile` of the elements that are not NaN. The rest as of :func:`quantile`.
 
-    Args:
-        input: ``float32`` or ``float64``, any sizes.
-        q: a number in [0, 1], or a vector of them, of the dtype of ``input``.
-        dim: one dimension. Default: all elements.
-        interpolation: what to do between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"`` or
-            ``"nearest"``.
     Returns:
         ``input`` without the dimension ``dim``; several ``q`` lead its sizes.
-    Raises:
-        RuntimeError: ``q`` is out of range, or of another dtype, or there are no elements.
     Examples:
         >>> taeda.nanquantile(taeda.tensor([1.0, math.nan, 3.0]), 0.5)
         tensor(2.)

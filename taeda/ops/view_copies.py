@@ -163,8 +163,6 @@ def narrow_copy(input, dim, start, length):
 def detach_copy(input):
     """A copy of ``input``, in memory of its own, that is not part of the graph.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         The sizes and the dtype of ``input``.
     Examples:

@@ -78,16 +78,13 @@ def select_scatter(input, src, dim, index: int):
 @composite(out="same", canonical=True)
 def slice_scatter(input, src, dim=0, start=None, end=None, step=1):
     """A copy of ``input`` with ``src`` in a slice along ``dim``: ``out[start:end:step] = src`` for ``dim=0``.
+    The rest as of :func:`select_scatter`.
 
     Args:
-        input: a tensor of at least one dimension.
-        src: what goes there, of the sizes of the slice.
         dim: the dimension that is cut.
         start: the first index. Default: 0.
         end: the index before which the slice ends. Default: the size.
         step: the distance of neighbours.
-    Returns:
-        The sizes and the dtype of ``input``.
     Raises:
         RuntimeError: ``src`` has other sizes than the slice.
     Examples:
@@ -102,7 +99,6 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     """A copy of ``input`` with ``src`` where :func:`as_strided` with the same arguments would look.
 
     Args:
-        input: a tensor of any sizes.
         src: what goes there, of sizes ``size``.
         size: the sizes.
         stride: the strides, in elements.

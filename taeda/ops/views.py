@@ -19,7 +19,6 @@ def transpose(input, dim0, dim1):
     """A view with dimensions ``dim0`` and ``dim1`` swapped.
 
     Args:
-        input: a tensor of any sizes.
         dim0: a dimension; negative ones count from the end.
         dim1: the one to swap it with.
     Returns:
@@ -55,7 +54,6 @@ def permute(input, dims):
     """A view with the dimensions in the order ``dims``: ``out.shape[i]`` is ``input.shape[dims[i]]``.
 
     Args:
-        input: a tensor of any sizes.
         dims: every dimension once, as one list or tuple; the method takes them one by one too.
     Returns:
         A view of ``input``: no element moves.
@@ -105,7 +103,6 @@ def movedim(input, source, destination):
     """A view with dimensions ``source`` moved to ``destination``; the others stay in their order.
 
     Args:
-        input: a tensor of any sizes.
         source: a dimension, or several in a list or tuple.
         destination: where each goes.
     Returns:
@@ -145,7 +142,6 @@ def squeeze(input, dim=None):
     Name the dimension where you can: a batch of one example also has a size of 1.
 
     Args:
-        input: a tensor of any sizes.
         dim: a dimension, or several in a tuple; those of another size than 1 stay. Default: all.
     Returns:
         A view of ``input``.
@@ -168,7 +164,6 @@ def unsqueeze(input, dim):
     """A view with a dimension of size 1 put in at ``dim``.
 
     Args:
-        input: a tensor of any sizes.
         dim: the place of the new dimension in the result; negative ones count from its end.
     Returns:
         A view of ``input``.
@@ -193,7 +188,6 @@ def expand(input, size, *, implicit=False):
     """A view in which dimensions of size 1 are repeated, without copying.
 
     Args:
-        input: a tensor of any sizes.
         size: the sizes of the result; -1 keeps a size, leading ones are added. Also one by one.
         implicit: accepted.
     Returns:
@@ -215,7 +209,6 @@ def expand_as(input, other):
     """:meth:`Tensor.expand` to the sizes of ``other``.
 
     Args:
-        input: a tensor of any sizes.
         other: a tensor with the sizes.
     Returns:
         A view of ``input``.
@@ -232,7 +225,6 @@ def broadcast_to(input, size: Ints):
     """``input`` expanded to the sizes ``size``: dimensions of size 1 are repeated, without copying.
 
     Args:
-        input: a tensor.
         size: the sizes of the result; missing leading dimensions are added.
     Returns:
         A view of ``input``, whose elements may not be written one by one.
@@ -311,7 +303,6 @@ def sum_to_size(input, *args, size=None):
     """Sums over dimensions so that the result has the given sizes: the adjoint of :meth:`Tensor.expand`.
 
     Args:
-        input: a tensor of any sizes.
         args: the sizes, one by one or as one list or tuple, which expand to those of ``input``.
         size: the same by name.
     Returns:
@@ -350,7 +341,6 @@ def view_(input, size=None, dtype=None):
     """A view of the same elements with other sizes, or of the same bytes as another dtype.
 
     Args:
-        input: a tensor of any sizes.
         size: the sizes, one by one or as one list or tuple; one may be -1, which stands for what is left. Or a dtype.
         dtype: a dtype by name.
     Returns:
@@ -381,7 +371,6 @@ def reshape(input, shape):
     """The elements in row-major order with the sizes ``shape``.
 
     Args:
-        input: a tensor of any sizes.
         shape: sizes with as many elements as ``input`` has; one may be -1, which stands for the size that is left.
     Returns:
         A view of ``input`` where its strides allow, else a copy.
@@ -405,7 +394,6 @@ def view_as(input, other):
     """A view with the sizes of ``other``.
 
     Args:
-        input: a tensor of any sizes.
         other: a tensor with as many elements.
     Returns:
         A view of ``input``.
@@ -424,7 +412,6 @@ def reshape_as(input, other):
     """:func:`reshape` to the sizes of ``other``.
 
     Args:
-        input: a tensor of any sizes.
         other: a tensor with as many elements.
     Returns:
         A view where strides allow, else a copy.
@@ -472,8 +459,6 @@ def flatten(input, start_dim=0, end_dim=-1):
 def ravel(input):
     """All elements in one dimension, in row-major order.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         A vector: a view where strides allow, else a copy.
     Examples:
@@ -882,8 +867,6 @@ view_as_complex.vjp(input=lambda g: view_as_real(g.resolve_conj()))
 def real(input):
     """The real part; a real tensor is given back.
 
-    Args:
-        input: a tensor of any sizes.
     Returns:
         A view of ``input``, real.
     Examples:
@@ -1063,7 +1046,6 @@ def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None,
     """A tensor of the given sizes and strides with the dtype and the device of ``input``, whose elements are not set.
 
     Args:
-        input: a tensor.
         size: a list or tuple of sizes.
         stride: the strides, in elements.
     Returns:
@@ -1097,7 +1079,6 @@ def dim_order(input, *, ambiguity_check=False):
     """The dimensions from the outermost in memory to the innermost.
 
     Args:
-        input: a tensor of any sizes.
         ambiguity_check: raise an error where several orders are right; or a list of memory formats to choose from.
     Returns:
         A tuple of ints.
@@ -1125,7 +1106,6 @@ def as_subclass(input, cls):
     """``input`` as an object of a subclass of Tensor: a view of it.
 
     Args:
-        input: a tensor.
         cls: the class.
     Returns:
         An object of that class, with the memory of ``input``.

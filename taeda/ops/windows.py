@@ -77,11 +77,7 @@ def _window(name, M, values, sym, dtype, layout, device, requires_grad):
     return _made(values, M, sym, dtype, requires_grad)
 
 
-def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
-    """Bartlett's window, a triangle: ``w[k] = 1 - |2 k / n - 1|`` for ``k`` from 0 to ``M - 1``.
-
-    Args:
-        M: how many points.
+_SHARED = """
         sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
         dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
         layout: ``taeda.strided``.
@@ -91,6 +87,22 @@ def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
         A vector of ``M`` elements.
     Raises:
         ValueError: ``M`` is negative, or the dtype or the layout is another.
+    Examples:
+"""
+
+
+def _documented(function):
+    """``function``, with the arguments, the result and the errors that all windows share added to its docstring."""
+    function.__doc__ = (function.__doc__ or "").replace("\n    Examples:\n", _SHARED)
+    return function
+
+
+@_documented
+def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
+    """Bartlett's window, a triangle: ``w[k] = 1 - |2 k / n - 1|`` for ``k`` from 0 to ``M - 1``.
+
+    Args:
+        M: how many points.
     Examples:
         >>> taeda.signal.windows.bartlett(5)
         tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
@@ -98,21 +110,13 @@ def bartlett(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
     return _window("bartlett", M, _triangle, sym, dtype, layout, device, requires_grad)
 
 
+@_documented
 def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Blackman's window: ``w[k] = 0.42 - 0.5 * cos(2 pi k / n) + 0.08 * cos(4 pi k / n)`` for ``k`` from 0 to ``M -
     1``.
 
     Args:
         M: how many points.
-        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
-        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
-        layout: ``taeda.strided``.
-        device: the CPU.
-        requires_grad: whether operations on the result are recorded for a backward pass.
-    Returns:
-        A vector of ``M`` elements.
-    Raises:
-        ValueError: ``M`` is negative, or the dtype or the layout is another.
     Examples:
         >>> taeda.signal.windows.blackman(5).round(decimals=4).abs()
         tensor([0.0000, 0.3400, 1.0000, 0.3400, 0.0000])
@@ -120,20 +124,12 @@ def blackman(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad
     return _window("blackman", M, _cosines(0.42, 0.5, 0.08), sym, dtype, layout, device, requires_grad)
 
 
+@_documented
 def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Half a period of a sine: ``w[k] = sin(pi * (k + 1/2) / (n + 1))`` for ``k`` from 0 to ``M - 1``.
 
     Args:
         M: how many points.
-        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
-        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
-        layout: ``taeda.strided``.
-        device: the CPU.
-        requires_grad: whether operations on the result are recorded for a backward pass.
-    Returns:
-        A vector of ``M`` elements.
-    Raises:
-        ValueError: ``M`` is negative, or the dtype or the layout is another.
     Examples:
         >>> taeda.signal.windows.cosine(4)
         tensor([0.3827, 0.9239, 0.9239, 0.3827])
@@ -224,21 +220,13 @@ def general_cosine(M, *, a, sym=True, dtype=None, layout=None, device=None, requ
     return _window("general_cosine", M, _cosines(*a), sym, dtype, layout, device, requires_grad)
 
 
+@_documented
 def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """A raised cosine: ``w[k] = alpha - (1 - alpha) * cos(2 pi k / n)`` for ``k`` from 0 to ``M - 1``.
 
     Args:
         M: how many points.
         alpha: the constant; 0.5 gives Hann's window.
-        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
-        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
-        layout: ``taeda.strided``.
-        device: the CPU.
-        requires_grad: whether operations on the result are recorded for a backward pass.
-    Returns:
-        A vector of ``M`` elements.
-    Raises:
-        ValueError: ``M`` is negative, or the dtype or the layout is another.
     Examples:
         >>> taeda.signal.windows.general_hamming(5, alpha=0.75)
         tensor([0.5000, 0.7500, 1.0000, 0.7500, 0.5000])
@@ -248,20 +236,12 @@ def general_hamming(M, *, alpha=0.54, sym=True, dtype=None, layout=None, device=
     )
 
 
+@_documented
 def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Hamming's window: ``w[k] = 0.54 - 0.46 * cos(2 pi k / n)`` for ``k`` from 0 to ``M - 1``.
 
     Args:
         M: how many points.
-        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
-        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
-        layout: ``taeda.strided``.
-        device: the CPU.
-        requires_grad: whether operations on the result are recorded for a backward pass.
-    Returns:
-        A vector of ``M`` elements.
-    Raises:
-        ValueError: ``M`` is negative, or the dtype or the layout is another.
     Examples:
         >>> taeda.signal.windows.hamming(5)
         tensor([0.0800, 0.5400, 1.0000, 0.5400, 0.0800])
@@ -269,20 +249,12 @@ def hamming(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
+@_documented
 def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Hann's window: ``w[k] = 0.5 - 0.5 * cos(2 pi k / n)`` for ``k`` from 0 to ``M - 1``.
 
     Args:
         M: how many points.
-        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
-        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
-        layout: ``taeda.strided``.
-        device: the CPU.
-        requires_grad: whether operations on the result are recorded for a backward pass.
-    Returns:
-        A vector of ``M`` elements.
-    Raises:
-        ValueError: ``M`` is negative, or the dtype or the layout is another.
     Examples:
         >>> taeda.signal.windows.hann(5)
         tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
@@ -317,21 +289,13 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
     return _window("kaiser", M, _kaiser(beta), sym, dtype, layout, device, requires_grad)
 
 
+@_documented
 def nuttall(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Nuttall's window of four terms, with side lobes below -98 dB: :func:`taeda.signal.windows.general_cosine` with
     ``a = [0.3635819, 0.4891775, 0.1365995, 0.0106411]`` (Nuttall 1981).
 
     Args:
         M: how many points.
-        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
-        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
-        layout: ``taeda.strided``.
-        device: the CPU.
-        requires_grad: whether operations on the result are recorded for a backward pass.
-    Returns:
-        A vector of ``M`` elements.
-    Raises:
-        ValueError: ``M`` is negative, or the dtype or the layout is another.
     Examples:
         >>> taeda.signal.windows.nuttall(5)
         tensor([3.6280e-04, 2.2698e-01, 1.0000e+00, 2.2698e-01, 3.6280e-04])
@@ -391,15 +355,10 @@ def blackman_window(
     ``window_length - 1``.
 
     Its side lobes are lower than those of :func:`hann_window`, its main lobe is wider.
+    The rest as of :func:`hann_window`.
 
     Args:
-        window_length: how many points.
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
-        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
-    Returns:
-        A vector of ``window_length`` elements; of one or none, ones.
-    Raises:
-        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
     Examples:
         >>> taeda.blackman_window(4).round(decimals=4).abs()
         tensor([0.0000, 0.3400, 1.0000, 0.3400])
@@ -413,17 +372,12 @@ def hamming_window(
     requires_grad=False,
 ):  # fmt: skip
     """Hamming's window: ``w[k] = alpha - beta * cos(2 pi k / N)`` for ``k`` from 0 to ``window_length - 1``.
+    The rest as of :func:`hann_window`.
 
     Args:
-        window_length: how many points.
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
         alpha: the constant.
         beta: the height of the cosine.
-        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
-    Returns:
-        A vector of ``window_length`` elements; of one or none, ones.
-    Raises:
-        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
     Examples:
         >>> taeda.hamming_window(4)
         tensor([0.0800, 0.5400, 1.0000, 0.5400])
@@ -436,15 +390,10 @@ def bartlett_window(
     window_length, periodic=True, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
 ):  # fmt: skip
     """Bartlett's window, a triangle: ``w[k] = 1 - |2 k / N - 1|`` for ``k`` from 0 to ``window_length - 1``.
+    The rest as of :func:`hann_window`.
 
     Args:
-        window_length: how many points.
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
-        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
-    Returns:
-        A vector of ``window_length`` elements; of one or none, ones.
-    Raises:
-        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
     Examples:
         >>> taeda.bartlett_window(4)
         tensor([0.0000, 0.5000, 1.0000, 0.5000])
@@ -466,16 +415,11 @@ def kaiser_window(
     The larger ``beta``, the lower the side lobes and the wider the main lobe; 0 gives a rectangle.
 
     Source: Kaiser and Schafer 1980, "On the use of the I0-sinh window for spectrum analysis".
+    The rest as of :func:`hann_window`.
 
     Args:
-        window_length: how many points.
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
         beta: the shape, not negative.
-        dtype: a floating-point dtype. Default: that of :func:`get_default_dtype`.
-    Returns:
-        A vector of ``window_length`` elements; of one or none, ones.
-    Raises:
-        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
     Examples:
         >>> taeda.kaiser_window(5, periodic=False, beta=2.0)
         tensor([0.4387, 0.8348, 1.0000, 0.8348, 0.4387])

@@ -140,16 +140,10 @@ def cross(input, other, dim=None):
 @composite(method=False, out="same", out_apart=("input", "other"))
 def linalg_cross(input, other, *, dim=-1):
     """The cross product of vectors of three elements, at right angles to both: ``(a2 b3 - a3 b2, a3 b1 - a1 b3, a1 b2 -
-    a2 b1)``.
+    a2 b1)``. The rest as of :func:`cross`.
 
     Args:
-        input: a tensor with 3 elements in ``dim``.
-        other: another; the other dimensions broadcast.
         dim: the dimension of the vectors.
-    Returns:
-        The sizes to which both broadcast.
-    Raises:
-        RuntimeError: the dimension has another size.
     Examples:
         >>> taeda.linalg.cross(taeda.tensor([1, 0, 0]), taeda.tensor([0, 1, 0]))
         tensor([0, 0, 1])
