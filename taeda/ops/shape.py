@@ -355,12 +355,14 @@ constant_pad_nd.vjp(input=lambda g, pad: constant_pad_nd(g, tuple(-n for n in pa
 _EDGE_SAMPLES = lambda m: [((m(5, 6), (1, 2, 2, 0), mode), {}) for mode in ("reflect", "replicate", "circular")]  # noqa: E731
 
 
-@primitive(moves.pad_edges, method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES, canonical=True)
+@primitive(
+    moves.pad_edges, method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES, canonical=True, planned=True
+)
 def edge_pad(input, pad, mode):
     """``input`` extended beyond its edges; amounts as for :func:`constant_pad_nd`, none negative."""
 
 
-@primitive(method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES)
+@primitive(method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES, planned=True)
 def edge_pad_backward(input, pad, mode):
     """The adjoint of :func:`edge_pad`: in the opposite order, padding is added to the elements that it copied, and cut
     off.
