@@ -1,5 +1,7 @@
-"""``save`` and ``load``: programs as files. ``docs/export-format.md`` describes them. Loading runs no code of the
-file."""
+"""``save`` and ``load``: programs as files, PyTorch's or those of ``docs/export-format.md``.
+
+Loading runs no code of the file.
+"""
 
 from __future__ import annotations
 
@@ -59,22 +61,25 @@ VERSION = 1
 
 def save(
     ep: ExportedProgram, f: str | os.PathLike | Any, *, extra_files: Mapping[str, Any] | None = None,
-    opset_version: dict[str, int] | None = None, pickle_protocol: int = 2, format: str = "taeda",
+    opset_version: dict[str, int] | None = None, pickle_protocol: int = 2, format: str = "pt2",
 ) -> None:  # fmt: skip
-    """Write a program to a file: its graph as JSON, its parameters, buffers and constants as safetensors.
+    """Write a program to a file, by default one that ``torch.export.load`` of PyTorch 2.13 reads (``.pt2``).
+
+    Such a file has the ops of PyTorch's library, ATen, and the program's own (``taeda.library``). What ATen has no op
+    for is decomposed.
 
     Args:
         ep: the program.
         f: a path, which is replaced all at once, or an open binary file.
         extra_files: texts or bytes by name, which :func:`load` gives back.
-        opset_version: accepted; the format has one version.
-        pickle_protocol: accepted; there are no pickles.
-        format: ``"taeda"``, or ``"pt2"`` for a file that ``torch.export.load`` of PyTorch 2.13 reads. The program is
-            decomposed for it.
+        opset_version: accepted; files have one version.
+        pickle_protocol: accepted; the example's arguments are written by protocol 2.
+        format: ``"pt2"``, or ``"taeda"`` for a file of taeda's own format, which keeps every program as it is: all ops
+            of taeda, and the names of dimensions.
 
     Raises:
         TypeError: ``ep`` is no ExportedProgram.
-        ValueError: the program has something that files have no form for; nothing is written.
+        ValueError: the program has something that the format cannot express; nothing is written.
 
     Examples:
         >>> import io
@@ -117,7 +122,7 @@ def load(
 ) -> ExportedProgram:  # fmt: skip
     """Read a program from a file that :func:`save` wrote, or ``torch.export.save`` of PyTorch 2.13 (``.pt2``).
 
-    No code of the file is run: it can name ops, and nothing else. Pickles in files of PyTorch are not read.
+    No code of the file is run: it can name ops, and nothing else. The example's arguments are read as data.
 
     Args:
         f: a path or an open binary file.

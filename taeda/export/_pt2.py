@@ -1,4 +1,4 @@
-"""Programs that ``torch.export.save`` of PyTorch 2.13 wrote (``.pt2``): JSON and raw weights. Its pickles are not read.
+"""Programs that ``torch.export.save`` of PyTorch 2.13 wrote (``.pt2``): JSON and raw weights.
 
 A step names an op of PyTorch's native library, ``torch.ops.aten.add.Tensor``, with its arguments in the order of that
 library. ``_pt2_calls.py`` translates it.
@@ -7,6 +7,7 @@ library. ``_pt2_calls.py`` translates it.
 from __future__ import annotations
 
 import ast
+import io
 import json
 import math
 import operator
@@ -15,11 +16,15 @@ from typing import Any
 from taeda._core.exchange import copy_to_storage
 from taeda.fx import Graph, GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import Expr, SymInt, ValueRanges, int_oo
+from taeda.io import checkpoint
 from taeda.io.archive import ArchiveReader
+from taeda.io.pickling import UnpicklingError
 from taeda.nn import Parameter
 from taeda.ops.meta import without_values
+from taeda.utils import _pytree as pytree
 
 from .. import _core
+from . import _pt2_guards
 from ._assemble import assemble, parse_json
 from ._checks import Checks, InputCheck
 from ._encoding import CLASSES, bad, decode_spec, identifier, items, path, whole
@@ -143,10 +148,10 @@ class _Reader:
         positional = names[: first.num_children]
         if len(positional) < first.num_children or len(names) != first.num_children + second.num_children:
             positional = [f"args_{i}" for i in range(first.num_children)]
-        checks = self._checks(graph, inputs, positional, first, second)
+        checks = self._checks(graph, inputs, positional, in_spec)
         return assemble(
             made, ExportGraphSignature(inputs, outputs), self._tensors("weights"), self._tensors("constants"), checks,
-            in_spec, out_spec, (positional, [identifier(k) for k in second.context]),
+            in_spec, out_spec, (positional, [identifier(k) for k in second.context]), example=self._example(in_spec),
             dialect=str((self.model.get("verifiers") or ["TRAINING"])[0]),
         )  # fmt: skip
 
@@ -157,12 +162,16 @@ class _Reader:
         if not self.archive.has(name):
             return {}
         found: dict[str, Any] = {}
+        made: dict[Any, Any] = {}
         for label, entry in _object(_object(_json(self.archive, name)).get("config")).items():
             entry = _object(entry)
             if entry.get("use_pickle"):
                 raise bad(f"{label!r:.80} is stored as a pickle, which is not read: it is no plain tensor")
-            data = self.archive.read(f"data/{kind}/{entry.get('path_name')}")
-            found[path(label)] = _tensor(data, _object(entry.get("tensor_meta")), entry.get("is_param") is True)
+            key = json.dumps(entry, sort_keys=True)  # two names of one tensor
+            if key not in made:
+                data = self.archive.read(f"data/{kind}/{entry.get('path_name')}")
+                made[key] = _tensor(data, _object(entry.get("tensor_meta")), entry.get("is_param") is True)
+            found[path(label)] = made[key]
         return found
 
     # ---- signature ----
@@ -220,7 +229,8 @@ class _Reader:
             raise bad(f"structures of version {version!r:.80} are not known here")
         return decode_spec(_spec_form(tree, 0))
 
-    def _checks(self, graph: dict, inputs: list[InputSpec], positional: list[str], first: Any, second: Any) -> Checks:
+    def _checks(self, graph: dict, inputs: list[InputSpec], positional: list[str], in_spec: Any) -> Checks:
+        first, second = in_spec.children_specs
         values = _object(graph.get("tensor_values"))
         ranges: dict[str, ValueRanges] = {}
         for name, pair in _object(self.model.get("range_constraints") or {}).items():
@@ -243,7 +253,20 @@ class _Reader:
                 found.append(InputCheck(place, spec.arg.name, None, spec.arg.value))
             else:
                 raise bad("numbers that may change are not known here as arguments")
-        return Checks(found, ranges, [])
+        texts = [text for text in items(self.model.get("guards_code") or []) if isinstance(text, str)]
+        return Checks(found, ranges, _pt2_guards.read(texts, found, _pt2_guards.places(in_spec, positional)))
+
+    def _example(self, in_spec: Any) -> Any:
+        """The example's arguments, if they are plain data: the pickle is read as data, and runs no code."""
+        name = "data/sample_inputs/model.pt"
+        data = bytes(self.archive.read(name)) if self.archive.has(name) else b""
+        if not data:
+            return None
+        try:
+            found = checkpoint.load(io.BytesIO(data), weights_only=True)
+        except UnpicklingError:
+            return None
+        return found if pytree.tree_structure(found) == in_spec else None
 
     def _size(self, x: Any, ranges: dict[str, ValueRanges] | None = None) -> tuple[Any, int]:
         """A size, an Expr or an int, and its number in the example."""
@@ -312,8 +335,7 @@ class _Reader:
         made = step_of(graph, target, args, kwargs, identifier(x.get("name") or "step"))
         if made is None:
             return
-        if isinstance(x.get("metadata"), dict) and isinstance(x["metadata"].get("stack_trace"), str):
-            made.meta["stack_trace"] = x["metadata"]["stack_trace"]
+        _keep_origin(made, x.get("metadata"))
         outputs = items(x.get("outputs"))
         many = len(outputs) != 1 or (
             target.startswith("torch.ops.higher_order") and not x.get("is_hop_single_tensor_return")
@@ -406,6 +428,16 @@ def _keep(nodes: dict[str, Node], name: Any, node: Node) -> None:
         node.name = name
         node.graph._graph_namespace._rename_object(node, name)
     nodes[name] = node
+
+
+def _keep_origin(node: Node, x: Any) -> None:
+    """The line of a step, and the modules that it is in, from its metadata."""
+    stack, modules = (x.get(key) if isinstance(x, dict) else None for key in ("stack_trace", "nn_module_stack"))
+    if isinstance(stack, str):
+        node.meta["stack_trace"] = stack
+    if isinstance(modules, str):
+        parts = [entry.split(",") for entry in modules.split(";")]
+        node.meta["nn_module_stack"] = {p[-2]: (p[-2], p[-1]) for p in parts if len(p) == 3}
 
 
 def _known(nodes: dict[str, Node], name: Any) -> Node:

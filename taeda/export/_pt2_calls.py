@@ -36,7 +36,11 @@ def step_of(graph: Graph, target: str, args: list, kwargs: dict, name: str) -> N
     if target.startswith("torch._functorch.predispatch."):
         raise bad("the program has steps of vmap, of an associative_scan. Call run_decompositions() before saving it")
     if not target.startswith("torch.ops.aten."):
-        raise bad(f"{target!r:.80} is no op that is known here")
+        library, _, op = target.removeprefix("torch.ops.").removesuffix(".default").partition(".")
+        if not target.startswith("torch.ops.") or not op:
+            raise bad(f"{target!r:.80} is no op that is known here")
+        function = _functions.function_of(f"custom.{library}::{op}")
+        return graph.call_function(function, tuple(args), kwargs, name=name)
     op, _, overload = target[len("torch.ops.aten.") :].partition(".")
     if op in _CHECKS:
         return None

@@ -38,7 +38,7 @@ def constant(x: Any) -> dict:
         return {"as_complex": {"real": x.real, "imag": x.imag}}
     if isinstance(x, _core.device) and x.type == "cpu":
         return {"as_device": {"type": "cpu", "index": None}}
-    raise ValueError(f"export.save: {x!r:.80} has no form in files of PyTorch. Save without format='pt2'")
+    raise ValueError(f"export.save: {x!r:.80} has no form in files of PyTorch. Save with format='taeda'")
 
 
 class Layers:

@@ -51,7 +51,7 @@ def refuse(node: Any, why: str) -> ValueError:
     """The error for a step that PyTorch's files have no form for."""
     name = getattr(node.target, "__name__", node.target)
     where = node.meta.get("stack_trace", "").rstrip()
-    return ValueError(f"export.save: '{name}' cannot be written for PyTorch: {why}. Save without format='pt2'\n{where}")
+    return ValueError(f"export.save: '{name}' cannot be written for PyTorch: {why}. Save with format='taeda'\n{where}")
 
 
 def call_of(node: Node) -> Call:
@@ -60,23 +60,30 @@ def call_of(node: Node) -> Call:
     Raises:
         ValueError: there is none.
     """
-    function = node.target
-    name = function.__name__
-    given = _bound(function, tuple(node.args), dict(node.kwargs))
-    given = {k: v for k, v in given.items() if v is not None}
-    special = _SPECIAL.get(name)
-    if special is not None:
-        found = special(node, given)
-        if found is not None and isinstance(found[1], list):
-            return found
-        if found is not None:
-            target, values = found
-            return _arranged(target, [(k.lstrip("*"), v, k.startswith("*")) for k, v in values.items()])
-        raise refuse(node, "this form of it has no counterpart in ATen")
-    found = _matched(function, given)
+    found = aten_call(node)
     if found is None:
-        raise refuse(node, "ATen has no op of this name with these arguments")
+        special = node.target.__name__ in _SPECIAL
+        raise refuse(
+            node,
+            "this form of it has no counterpart in ATen"
+            if special
+            else "ATen has no op of this name with these arguments",
+        )
     return found
+
+
+def aten_call(node: Node) -> Call | None:
+    """As :func:`call_of`, or None."""
+    given = _bound(node.target, tuple(node.args), dict(node.kwargs))
+    given = {k: v for k, v in given.items() if v is not None}
+    special = _SPECIAL.get(node.target.__name__)
+    if special is None:
+        return _matched(node.target, given)
+    found = special(node, given)
+    if found is None or isinstance(found[1], list):
+        return found
+    target, values = found
+    return _arranged(target, [(k.lstrip("*"), v, k.startswith("*")) for k, v in values.items()])
 
 
 def _arranged(target: str, values: list, args: list[str] | None = None) -> Call:

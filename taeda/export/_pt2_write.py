@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import itertools
 import json
 import math
@@ -12,18 +13,22 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from taeda._core import Tensor
-from taeda.fx import GraphModule, Node
+from taeda._core import Composite, Tensor
+from taeda.aten import OpOverload
+from taeda.fx import GraphModule, Node, _names
 from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, SymFloat, SymInt, _Symbolic
+from taeda.io import checkpoint
 from taeda.nn import Parameter
 from taeda.ops.table import OPS
 
 from .. import _core, nn
-from . import _control_flow, _steps
+from .._schema import parse_schema
+from . import _control_flow, _pt2_guards, _steps
 from ._decompose import default_decompositions
 from ._encoding import CLASSES
+from ._functions import name_of
 from ._pt2_layers import CODES, Layers, constant
-from ._pt2_ops import call_of, refuse, results_of
+from ._pt2_ops import aten_call, call_of, refuse, results_of
 from .exported_program import ExportedProgram
 from .graph_signature import (
     ConstantArgument,
@@ -60,10 +65,28 @@ def records_of(ep: ExportedProgram) -> dict[str, bytes]:
     Raises:
         ValueError: PyTorch has no form for a part of the program.
     """
-    rules = {f: rule for f, rule in default_decompositions().items() if getattr(f, "__name__", "") not in _KEPT}
+    whole = _written_whole(ep)
+    rules = {
+        f: rule
+        for f, rule in default_decompositions().items()
+        if f not in whole and getattr(f, "__name__", "") not in _KEPT
+    }
     program = ep.run_decompositions(rules)
     _rename_written(program)
     return _Writer(program).records()
+
+
+def _written_whole(ep: ExportedProgram) -> set[Any]:
+    """The functions of ``nn.functional`` and ``nn.lower`` that ATen has an op for with the arguments of each call."""
+    known = {f for f, (space, _) in _names._functions().items() if space == "nn.functional"}
+    known |= {f for f in vars(nn.lower).values() if isinstance(f, Composite)}
+    found: dict[Any, bool] = {}
+    graphs = [module.graph for module in ep.graph_module.modules() if isinstance(module, GraphModule)]
+    for node in (node for graph in graphs for node in graph.nodes if node.op == "call_function"):
+        name_of(node.target)  # what files may not name is refused before it runs
+        if node.target in known:
+            found[node.target] = found.get(node.target, True) and aten_call(node) is not None
+    return {function for function, fits in found.items() if fits}
 
 
 def _rename_written(ep: ExportedProgram) -> None:
@@ -79,6 +102,19 @@ def _rename_written(ep: ExportedProgram) -> None:
             spec.arg.name = node.name if spec.arg.name == old else spec.arg.name
         for output in ep.graph_signature.output_specs:
             output.target = node.name if output.target == old else output.target
+
+
+def _example(ep: ExportedProgram) -> bytes:
+    """The example's arguments, as ``save`` writes them; nothing if they have objects of classes."""
+    if ep.example_inputs is None or not _is_plain(ep.in_spec):
+        return b""
+    file = io.BytesIO()
+    checkpoint.save(ep.example_inputs, file)
+    return file.getvalue()
+
+
+def _is_plain(spec: Any) -> bool:
+    return spec.is_leaf() or (spec.type.__name__ in _SPECS and all(map(_is_plain, spec.children_specs)))
 
 
 class _Writer(Layers):
@@ -102,6 +138,7 @@ class _Writer(Layers):
             "output_specs": [self._output(s) for s in ep.graph_signature.output_specs],
         }
         graph = self._graph(ep.graph_module)
+        where = _pt2_guards.places(ep.in_spec, ep._argument_names[0])
         call = {
             "inputs": [], "outputs": [], "in_spec": _spec(ep.in_spec), "out_spec": _spec(ep.out_spec),
             "forward_arg_names": [*ep._argument_names[0], *ep._argument_names[1]],
@@ -113,16 +150,19 @@ class _Writer(Layers):
         model = {
             "graph_module": module, "opset_version": {"aten": 10}, "range_constraints": self._ranges(),
             "schema_version": {"major": 8, "minor": 20}, "verifiers": ["TRAINING"], "torch_version": "2.13.0",
-            "guards_code": [],
+            "guards_code": _pt2_guards.written(ep._checks.guards, ep._checks.inputs, where),
         }  # fmt: skip
-        text = {"models/model.json": model, "data/weights/model_weights_config.json": {"config": weights}}
+        text: dict[str, Any] = {
+            "models/model.json": model,
+            "data/weights/model_weights_config.json": {"config": weights},
+        }
         text["data/constants/model_constants_config.json"] = {"config": constants}
         return {
             "archive_format": b"pt2", "archive_version": b"0", "byteorder": b"little", ".data/version": b"6\n",
             **{f"data/weights/{k}": v for k, v in first.items()},
             **{f"data/constants/{k}": v for k, v in second.items()},
             **{k: json.dumps(v, allow_nan=False).encode() for k, v in text.items()},
-            "data/sample_inputs/model.pt": b"",
+            "data/sample_inputs/model.pt": _example(ep),
         }  # fmt: skip
 
     # ---- tensors, sizes ----
@@ -177,7 +217,7 @@ class _Writer(Layers):
         if x.head == "neg":
             return f"Mul(Integer(-1), {parts[0]})"
         if x.head not in _TREES:
-            raise ValueError(f"export.save: the size {x} has no form in files of PyTorch. Save without format='pt2'")
+            raise ValueError(f"export.save: the size {x} has no form in files of PyTorch. Save with format='taeda'")
         return f"{_TREES[x.head]}({', '.join(parts)})"
 
     def _ranges(self) -> dict:
@@ -195,7 +235,7 @@ class _Writer(Layers):
                 if not isinstance(spec.arg.value, (bool, int, float, str, complex, type(None))):
                     raise ValueError(
                         f"export.save: the argument {spec.arg.name} is {spec.arg.value!r:.80}: no argument "
-                        "of programs in PyTorch's files. Save without format='pt2'"
+                        "of programs in PyTorch's files. Save with format='taeda'"
                     )
                 return {"constant_input": {"name": spec.arg.name, "value": constant(spec.arg.value)}}
             return {"user_input": {"arg": _named(spec.arg)}}
@@ -208,7 +248,7 @@ class _Writer(Layers):
 
     def _output(self, spec: Any) -> dict:
         if isinstance(spec.arg, SymBoolArgument):
-            raise ValueError("export.save: PyTorch's reader takes no condition as a result. Save without format='pt2'")
+            raise ValueError("export.save: PyTorch's reader takes no condition as a result. Save with format='taeda'")
         if spec.kind == OutputKind.USER_OUTPUT:
             arg = constant(spec.arg.value) if isinstance(spec.arg, ConstantArgument) else _named(spec.arg)
             return {"user_output": {"arg": arg}}
@@ -290,11 +330,26 @@ class _Writer(Layers):
             names = "abcdef"
             given = [(names[i], a, False) for i, a in enumerate(node.args)]
             self._add(node, _OPERATORS[node.target], given, [self._result(node, node.name, node.meta["val"])])
+        elif isinstance(node.target, OpOverload):
+            self._custom(node)
         else:
             target, given = call_of(node)
             self._add(node, f"torch.ops.aten.{target}", given, self._results(node, target, given))
         if no_grad and node.target not in _OPERATORS:
             self._detach()
+
+    def _custom(self, node: Node) -> None:
+        """An op of the program's own, which must be there when the file is loaded."""
+        op = node.target.overloadpacket
+        schema = parse_schema(f"{op._qualified_op_name}{op.function._schema}")
+        given = [(a.name, v, False) for a, v in zip(schema.arguments, node.args, strict=False)]
+        given += [(name, value, True) for name, value in node.kwargs.items()]
+        outputs = self._results(node) if schema.returns else []
+        if any(a.listed for a in schema.returns):
+            if len(outputs) != len(node.meta["val"]) or len(schema.returns) > 1:
+                raise refuse(node, "its results are lists of tensors beside others")
+            outputs = [{"as_tensors": [o["as_tensor"] for o in outputs]}]
+        self._add(node, f"torch.ops.{op.namespace}.{op.__name__}.default", given, outputs)
 
     def _detach(self) -> None:
         """Detach the results of a step that is not recorded for differentiation."""
@@ -322,9 +377,8 @@ class _Writer(Layers):
         name = node.name  # tensors have names of their own beside a call of several results
         if len(outputs) > 1 and any(o.get("as_tensor", {}).get("name") == name for o in outputs):
             name = f"{name}_results"
-        stack = {"stack_trace": node.meta["stack_trace"]} if node.meta.get("stack_trace") else {}
         self.nodes.append({
-            "target": target, "inputs": inputs, "outputs": outputs, "metadata": stack,
+            "target": target, "inputs": inputs, "outputs": outputs, "metadata": _metadata(node),
             "is_hop_single_tensor_return": None, "name": name,
         })  # fmt: skip
 
@@ -472,6 +526,15 @@ class _Writer(Layers):
             return 0
         value = p.meta.get("val") if isinstance(p, Node) else None
         return value.dim() if isinstance(value, Tensor) and value.dtype in (_core.bool_, _core.uint8) else 1
+
+
+def _metadata(node: Node) -> dict[str, str]:
+    """Where a step comes from: its line, and the modules that it is in."""
+    found = {"stack_trace": node.meta["stack_trace"]} if node.meta.get("stack_trace") else {}
+    modules = node.meta.get("nn_module_stack")
+    if modules:
+        found["nn_module_stack"] = ";".join(f"{key},{path},{kind}" for key, (path, kind) in modules.items())
+    return found
 
 
 def _of_tensors(output: dict) -> bool:

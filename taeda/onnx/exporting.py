@@ -47,7 +47,7 @@ def export(model: Any, args: Any, options: dict[str, Any]) -> ONNXProgram:
         program = _program(model, args, options)
         if options["dump_exported_program"]:
             Path(options["artifacts_dir"]).mkdir(parents=True, exist_ok=True)
-            taeda.export.save(program, os.path.join(options["artifacts_dir"], "onnx_export.pt2"))
+            taeda.export.save(program, os.path.join(options["artifacts_dir"], "onnx_export.pt2"), format="taeda")
         say("[taeda.onnx] Decompose and translate it...")
         custom = custom_table(options["custom_translation_table"])
         custom = {**ops.translations(), **({} if options["dynamo"] else translations()), **custom}

@@ -21,9 +21,9 @@ from .models import MODELS
 EXPECTED = (ValueError, RuntimeError)
 
 
-def written(program, **options) -> bytes:
+def written(program, format="taeda", **options) -> bytes:
     file = io.BytesIO()
-    taeda.export.save(program, file, **options)
+    taeda.export.save(program, file, format=format, **options)
     return file.getvalue()
 
 
@@ -49,7 +49,7 @@ def test_round_trip(name):
 
 def test_what_a_file_is(tmp_path):
     *_, program = exported("mlp")
-    taeda.export.save(program, tmp_path / "m.pt2", extra_files={"note": "hello"})
+    taeda.export.save(program, tmp_path / "m.pt2", extra_files={"note": "hello"}, format="taeda")
     extra = {"note": ""}
     taeda.export.load(tmp_path / "m.pt2", extra_files=extra)
     assert extra == {"note": "hello"}

@@ -20,7 +20,7 @@ from .test_unknown_numbers import PROGRAMS, Calls, inputs, others  # noqa: E402
 def loaded(program):
     """The program as PyTorch reads it."""
     file = io.BytesIO()
-    taeda.export.save(program, file, format="pt2")
+    taeda.export.save(program, file)
     file.seek(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -97,7 +97,7 @@ def test_they_are_trained_there():
 def test_they_load_here_too():
     _, args, kwargs, program = ours("attention_with_mask")
     file = io.BytesIO()
-    taeda.export.save(program, file, format="pt2", extra_files={"note": "of a test"})
+    taeda.export.save(program, file, extra_files={"note": "of a test"})
     file.seek(0)
     extra = {"note": ""}
     again = taeda.export.load(file, extra_files=extra).module()
@@ -105,6 +105,89 @@ def test_they_load_here_too():
     got, want = again(*args, **kwargs), program.module()(*args, **kwargs)
     for a, b in zip(taeda.utils._pytree.tree_leaves(got), taeda.utils._pytree.tree_leaves(want), strict=True):
         assert taeda.allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+class Guarded(taeda.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.norm = taeda.nn.Linear(3, 3), taeda.nn.LayerNorm(3)
+        self.norm.bias = self.norm.weight
+
+    def forward(self, x, more):
+        if x.shape[0] <= more["y"].shape[0] * 2:
+            return self.norm(self.layer(x)).sum(0) + more["y"].sum(0)
+        return x.sum(0)
+
+
+def test_what_a_file_keeps():
+    x, y, size = taeda.randn(4, 3), taeda.randn(6, 3), taeda.export.Dim.DYNAMIC
+    shapes = {"x": {0: size}, "more": {"y": {0: size}}}
+    program = taeda.export.export(Guarded(), (x, {"y": y}), dynamic_shapes=shapes)
+    file = io.BytesIO()
+    taeda.export.save(program, file)
+    again = taeda.export.load(io.BytesIO(file.getvalue()))
+    assert again.state_dict["norm.bias"] is again.state_dict["norm.weight"]
+    assert taeda.equal(again.example_inputs[0][1]["y"], y) and again.example_inputs[1] == {}
+    steps = [n for n in again.graph.nodes if n.op == "call_function"]
+    assert {"linear", "layer_norm"} <= {n.target.__name__ for n in steps}  # functions that ATen has stay one step
+    assert {tuple(n.meta["nn_module_stack"]) for n in steps} == {("",), ("", "layer"), ("", "norm")}
+    theirs = loaded(program)
+    assert torch.equal(theirs.example_inputs[0][0], torch.from_numpy(x.numpy()))
+    other, few = taeda.randn(5, 3), taeda.randn(2, 3)
+    for rows in (other, taeda.randn(7, 3)):
+        args = rows, {"y": other}
+        compare(again.module()(*args), program.module()(*args))
+        compare(theirs.module()(*as_torch(args)), program.module()(*args))
+    for module, args in ((again, (other, {"y": few})), (theirs, as_torch((other, {"y": few})))):
+        with pytest.raises(AssertionError):  # the condition on the sizes
+            module.module()(*args)
+
+
+def test_guards_of_files_of_pytorch():
+    class Model(torch.nn.Module):
+        def forward(self, x, y):
+            return x.sum() + y.sum() if (x.shape[0] + y.shape[0]) % 2 == 0 else x.sum()
+
+    size, file = torch.export.Dim.DYNAMIC, io.BytesIO()
+    program = torch.export.export(Model(), (torch.ones(4), torch.ones(6)), dynamic_shapes=({0: size}, {0: size}))
+    torch.export.save(program, file)
+    module = taeda.export.load(io.BytesIO(file.getvalue())).module()
+    assert module(taeda.ones(3), taeda.ones(5)).item() == 8
+    with pytest.raises(AssertionError):
+        module(taeda.ones(3), taeda.ones(4))
+
+
+def library(t):
+    """An op of a library of the program's own, in this package or in PyTorch."""
+
+    @t.library.custom_op("written::turn", mutates_args=(), schema="(Tensor x, float by=2.0) -> Tensor")
+    def turn(x, by=2.0):
+        return t.from_numpy(x.detach().numpy() * by)
+
+    @t.library.custom_op("written::parts", mutates_args=(), schema="(Tensor x) -> Tensor[]")
+    def parts(x):
+        return [x.clone(), x + 1]
+
+    turn.register_fake(lambda x, by=2.0: t.empty_like(x))
+    parts.register_fake(lambda x: [t.empty_like(x), t.empty_like(x)])
+    return turn, parts
+
+
+def test_ops_of_libraries():
+    turn, parts = library(taeda)
+
+    class Model(taeda.nn.Module):
+        def forward(self, x):
+            a, b = parts(turn(x, by=3.0))
+            return a * b + turn(x)
+
+    x = taeda.randn(3)
+    program = taeda.export.export(Model(), (x,))
+    library(torch)
+    compare(loaded(program).module()(as_torch(x)), Model()(x))
+    file = io.BytesIO()
+    taeda.export.save(program, file)
+    compare(taeda.export.load(io.BytesIO(file.getvalue())).module()(x), Model()(x))
 
 
 def steps(t, x, n):
@@ -127,8 +210,10 @@ def test_what_has_no_form_is_refused():
         return t.func.control_flow.associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic")
 
     program = taeda.export.export(Calls(taeda, sums), (taeda.randn(3),))
-    with pytest.raises(ValueError, match="'associative_scan' cannot be written for PyTorch"):
-        taeda.export.save(program, io.BytesIO(), format="pt2")
+    with pytest.raises(
+        ValueError, match=r"(?s)'associative_scan' cannot be written for PyTorch.*Save with format='taeda'"
+    ):
+        taeda.export.save(program, io.BytesIO())
     with pytest.raises(ValueError, match="expected format 'taeda' or 'pt2'"):
         taeda.export.save(program, io.BytesIO(), format="onnx")
 

@@ -175,7 +175,7 @@ def test_program(name):
     function = PROGRAMS[name]
     program = taeda.export.export(Calls(taeda, function), as_taeda(inputs()))
     file = io.BytesIO()
-    taeda.export.save(program, file)
+    taeda.export.save(program, file, format="taeda")
     file.seek(0)
     loaded = taeda.export.load(file)
     assert str(loaded) == str(program)

@@ -97,7 +97,7 @@ def _build_for(
         program = _export(program, args, kwargs, None)
     with tempfile.TemporaryDirectory() as folder:
         saved = Path(folder, "program.pt2")
-        save(program, saved)
+        save(program, saved, format="taeda")
         paths = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
         settings = {**os.environ, "TAEDA_TARGET": TARGETS[target], "PYTHONPATH": os.pathsep.join(paths)}
         command = [sys.executable, "-m", "taeda.export.library", str(saved), str(path.resolve()), name, target, weights]
