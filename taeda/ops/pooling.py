@@ -80,7 +80,7 @@ _even_window = kept(_window_of)
 
 @kept
 def _windows(name, shape, kernel, stride, padding, dilation, ceil_mode) -> tuple[int, ...]:
-    """How many windows there are along each spatial dimension of ``shape``, which begins with the channels."""
+    """The number of windows along each spatial dimension of ``shape``, which begins with the channels."""
     channels, *space = shape
     if min(kernel) <= 0 or min(stride) <= 0 or min(dilation) <= 0:
         raise RuntimeError(
