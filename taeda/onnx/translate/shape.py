@@ -112,6 +112,18 @@ def cat(g: Writer, tensors: Sequence[Value], dim: int = 0) -> Value:
     return g.Concat(*(g.cast(x, g.result.dtype) for x in kept), axis=dim)
 
 
+@translates("functional.split")
+def split(g: Writer, tensor: Value, split_size_or_sections: Any = None, dim: int = 0, split_size: Any = None) -> tuple:
+    split_size_or_sections = split_size if split_size_or_sections is None else split_size_or_sections
+    if isinstance(split_size_or_sections, (list, tuple)):
+        return g.split(tensor, split_size_or_sections, dim)
+    if isinstance(split_size_or_sections, Value):
+        raise Unsupported("split by a size that is not fixed; pass the sizes of the parts")
+    size, dim = split_size_or_sections, dim % tensor.rank
+    starts = [i * size for i in range(len(g.result))]
+    return tuple(g.slice(tensor, [i], [i + size if i != starts[-1] else _FAR], [dim]) for i in starts)
+
+
 @translates("split_with_sizes")
 def split_with_sizes(g: Writer, input: Value, split_sizes: Sequence, dim: int = 0) -> tuple:
     return g.split(input, split_sizes, dim)
