@@ -828,7 +828,7 @@ class Tensor:
     def bfloat16(self, memory_format: Any = None) -> Tensor:
         r"""``input`` as ``bfloat16``: ``input.to(taeda.bfloat16)``."""
     def bincount(self, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
-        r"""How often each number from 0 on occurs in a vector, or the sum of its weights."""
+        r"""The count of each number from 0 on in a vector, or the sum of its weights."""
     def bitwise_and(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         r"""``input & other``: the bits that both have."""
     def bitwise_and_(self, other: Tensor | Number) -> Tensor:
@@ -1146,12 +1146,12 @@ class Tensor:
     def heaviside_(self, values: Any) -> Tensor:
         r"""In-place form of :func:`heaviside`: ``input`` is overwritten with the result and given back."""
     def histc(self, bins: builtins.int = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
-        r"""How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max``."""
+        r"""The number of elements in each of ``bins`` equal intervals between ``min`` and ``max``."""
     def histogram(
         self, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out: Any =
         None
     ) -> return_types.histogram:
-        r"""How many elements (or how much weight) lie in each bin."""
+        r"""The number of elements in each bin, or the sum of their weights."""
     def hsplit(self, indices_or_sections: Sequence[builtins.int] | builtins.int) -> tuple[Tensor, ...]:
         r"""Pieces along dimension 1 (0 for vectors): so many of equal size, or cut before given positions."""
     def hypot(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -1503,10 +1503,10 @@ class Tensor:
         r"""In-place form of :func:`nextafter`: ``input`` is overwritten with the result and given back."""
     @overload
     def nonzero(self) -> Tensor:
-        r"""Where ``input`` is not zero."""
+        r"""The indices of the elements that are not zero."""
     @overload
     def nonzero(self, *, as_tuple: builtins.bool) -> Any:
-        r"""Where ``input`` is not zero."""
+        r"""The indices of the elements that are not zero."""
     def nonzero_static(self, *, size: Sequence[builtins.int] | builtins.int, fill_value: Number = -1) -> Tensor:
         r"""The first ``size`` rows of :func:`nonzero`, filled up where there are fewer: a result whose ..."""
     def norm(
@@ -2090,7 +2090,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Any | None = None, out
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Tensor | None = None) -> Tensor:
     r"""A number for each pair of vectors: ``y[..., o] = input1[..., i] * weight[o, i, j] * input2[..., ..."""
 def bincount(input: Tensor, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
-    r"""How often each number from 0 on occurs in a vector, or the sum of its weights."""
+    r"""The count of each number from 0 on in a vector, or the sum of its weights."""
 def binomial(count: Any, prob: Any, generator: Any | None = None, *, out: Any = None) -> Tensor:
     r"""Random numbers of successes in ``count`` trials that each succeed with probability ``prob``."""
 def bitwise_and(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -2502,16 +2502,16 @@ def hash_tensor(
 def heaviside(input: Tensor, values: Any, *, out: Any = None) -> Tensor:
     r"""0 below 0, 1 above it, and ``values`` at 0."""
 def histc(input: Tensor, bins: builtins.int = 100, min: Number = 0, max: Number = 0, *, out: Any = None) -> Tensor:
-    r"""How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max``."""
+    r"""The number of elements in each of ``bins`` equal intervals between ``min`` and ``max``."""
 def histogram(
     input: Tensor, bins: Number = 100, *, range: Any = None, weight: Any = None, density: builtins.bool = False, out:
     Any = None
 ) -> return_types.histogram:
-    r"""How many elements (or how much weight) lie in each bin."""
+    r"""The number of elements in each bin, or the sum of their weights."""
 def histogramdd(
     input: Tensor, bins: Any, range: Any = None, weight: Any = None, density: builtins.bool = False
 ) -> return_types.histogramdd:
-    r"""How many points (or how much weight) lie in each bin of several dimensions."""
+    r"""The number of points in each bin of several dimensions, or the sum of their weights."""
 def hsplit(input: Tensor, indices_or_sections: Sequence[builtins.int] | builtins.int) -> tuple[Tensor, ...]:
     r"""Pieces along dimension 1 (0 for vectors): so many of equal size, or cut before given positions."""
 def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
@@ -2824,10 +2824,10 @@ def nextafter(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tens
     r"""The next floating-point number from ``input`` toward ``other``."""
 @overload
 def nonzero(input: Tensor, *, out: Any = None) -> Tensor:
-    r"""Where ``input`` is not zero."""
+    r"""The indices of the elements that are not zero."""
 @overload
 def nonzero(input: Tensor, *, as_tuple: builtins.bool, out: Any = None) -> Any:
-    r"""Where ``input`` is not zero."""
+    r"""The indices of the elements that are not zero."""
 def nonzero_static(
     input: Tensor, *, size: Sequence[builtins.int] | builtins.int, fill_value: Number = -1, out: Any = None
 ) -> Tensor:
@@ -3046,7 +3046,7 @@ def searchsorted(
     sorted_sequence: Any, input: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: Any =
     None, sorter: Any = None, out: Any = None
 ) -> Tensor:
-    r"""Where values would go into a sorted sequence: the number of items that come before."""
+    r"""The places of values in a sorted sequence: the number of items that come before."""
 def segment_reduce(
     data: Any, reduce: builtins.str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: Number = 0,
     unsafe: builtins.bool = False, initial: Any = None
@@ -3258,14 +3258,14 @@ def tril_indices(
     row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _dtype | None = None, device: _device |
     builtins.str | None = None, layout: Any = None, pin_memory: builtins.bool = False
 ) -> Tensor:
-    r"""Where the lower triangle of a matrix is: the coordinates of its elements, row by row."""
+    r"""The coordinates of the elements in the lower triangle of a matrix, row by row."""
 def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     r"""The upper triangle of matrices, zero elsewhere."""
 def triu_indices(
     row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _dtype | None = None, device: _device |
     builtins.str | None = None, layout: Any = None, pin_memory: builtins.bool = False
 ) -> Tensor:
-    r"""Where the upper triangle of a matrix is: the coordinates of its elements, row by row."""
+    r"""The coordinates of the elements in the upper triangle of a matrix, row by row."""
 def true_divide(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     r"""``input / other``; whole numbers give the default floating-point dtype."""
 def trunc(input: Tensor, *, out: Any = None) -> Tensor:

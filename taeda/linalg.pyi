@@ -76,7 +76,7 @@ def matrix_power(input: Tensor, n: builtins.int, *, out: Any = None) -> Tensor:
 def matrix_rank(
     A: Tensor, tol: Any = None, hermitian: builtins.bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Tensor:
-    r"""How many singular values count as non-zero: those above ``max(atol, rtol * largest)``."""
+    r"""The number of singular values that count as non-zero: those above ``max(atol, rtol * largest)``."""
 def multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     r"""The product of several matrices, in the order that needs the fewest multiplications."""
 def norm(

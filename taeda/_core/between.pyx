@@ -24,7 +24,7 @@ cdef enum:
 
 
 cdef bint place(const Source* leaf, int nd, const int64_t* sizes, int64_t* args, char* letter) noexcept:
-    """Where a leaf goes along a channel and from one to the next; False where its positions are not one dimension."""
+    """Find a leaf's steps along a channel and to the next one; False where its positions are not one dimension."""
     cdef int64_t step = 0, item = ITEMSIZE[leaf.code], span = 0
     cdef int d
     for d in range(nd - 1, 1, -1):

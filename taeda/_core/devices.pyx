@@ -131,7 +131,7 @@ def set_accelerator(str type):
 
 
 def device_count(str type):
-    """How many devices of that type there are."""
+    """The number of devices of that type."""
     is_registered(type)
     return len(NUMBERS.get(type, ()))
 

@@ -251,7 +251,7 @@ DEVICE_NAMES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "idee
 
 @cython.final
 cdef class device:
-    """Where a tensor's memory is: ``device("cpu")``, ``device("meta")``, ``device("cuda", 0)`` or ``device("cuda:0")``.
+    """The place of memory: ``device("cpu")``, ``device("meta")``, ``device("cuda", 0)`` or ``device("cuda:0")``.
     As a context manager it makes new tensors there.
 
     Args:
@@ -393,7 +393,7 @@ cdef int check_device(object given) except -1:
 
 
 class layout:
-    """How elements are laid out: ``taeda.strided``, ``taeda.sparse_coo``, ``taeda.sparse_csr``, ...
+    """The layout of elements: ``taeda.strided``, ``taeda.sparse_coo``, ``taeda.sparse_csr``, ...
 
     Args:
         name: what it is called.

@@ -87,7 +87,7 @@ def number(x):
 
 
 def range_length(str name, start, end, step, bint whole):
-    """How many numbers there are from ``start`` to before ``end``."""
+    """The count of numbers from ``start`` to before ``end``."""
     if whole and step != 0 and int(step) == 0:
         raise ValueError(f"{name}(): step must be nonzero, got {step} for a result of integers")
     if step == 0:

@@ -199,7 +199,7 @@ cdef bint shares_below(Kernel* k, Recipe r) noexcept:
 
 
 cdef int readings(Kernel* k, Recipe r) noexcept:
-    """How many operands of the kernel's nodes are the result of ``r``."""
+    """The number of operands of the kernel's nodes that are the result of ``r``."""
     cdef int i, j, n = 0
     for i in range(k.nnodes):
         for j in range((<Recipe>k.nodes[i]).nsources):
@@ -455,7 +455,7 @@ cdef int add(const int64_t* words, int n, void* address) except -1:
 
 
 def count_kernels():
-    """How many kernels of several ops this process has built or loaded."""
+    """The number of kernels of several ops that this process has built or loaded."""
     return table_used
 
 

@@ -531,7 +531,7 @@ def set_least(int64_t elements):
 
 
 def count_recipes():
-    """How many tensors are deferred."""
+    """The number of deferred tensors."""
     return memory.unsettled
 
 

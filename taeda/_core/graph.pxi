@@ -200,7 +200,7 @@ def _pass_gradient(grads):
 
 
 cdef int64_t version_of(Saved s) except? -1:
-    """How often the saved tensor has been written to so far; -1 if that is not known."""
+    """The number of writes to the saved tensor so far; -1 if that is not known."""
     if s.heir is not None:
         return (<Storage>s.heir.storage).version if s.heir.storage != NULL else s.heir.last
     if s.tensor.replaced == s.replaced:
@@ -524,7 +524,7 @@ cdef object of_own_class(Node node):
 
 
 cdef int swaps_of(Tensor t) noexcept:
-    """How often ``t`` was swapped with another tensor: what an edge to a leaf has for the number of an output.
+    """The number of swaps of ``t`` with another tensor; an edge to a leaf has it in place of an output's number.
 
     An edge with an older number leads to a leaf that is another tensor by now.
     """
@@ -532,7 +532,7 @@ cdef int swaps_of(Tensor t) noexcept:
 
 
 cdef object edge_of(Tensor t, int* nr):
-    """Where a gradient of ``t`` goes: its node, itself for a leaf, or None."""
+    """The target of a gradient of ``t``: its node, itself for a leaf, or None."""
     cdef Node node = get_grad_fn(t)
     if node is not None:
         nr[0] = t.nr

@@ -140,7 +140,7 @@ def extent(Tensor index):
 
 
 def counts(Tensor index, int64_t size):
-    """How often each number below ``size`` is in a contiguous int64 vector of such numbers."""
+    """The count of each number below ``size`` in a contiguous int64 vector of such numbers."""
     cdef Tensor made = empty_tensor(I64, 1, &size)
     cdef char* ptr[3]
     cdef kernel_t fn = known(BINCOUNT, 0)

@@ -76,7 +76,7 @@ cdef void coalesce(Launch* L) noexcept:
 
 
 cdef inline int compare_strides(int64_t x, int64_t y, int64_t m, int64_t n) noexcept:
-    """How an operand orders two dimensions, of strides ``x`` and ``y`` and sizes ``m`` and ``n``: positive where the
+    """The order of two dimensions of an operand, with strides ``x``, ``y`` and sizes ``m``, ``n``: positive where the
     first lies outside, 0 where the operand does not tell. The first operand that tells decides."""
     if x == 0 or y == 0:
         return 0
@@ -396,7 +396,7 @@ cdef inline int64_t rounded_down(int64_t a, int64_t b) noexcept:
 
 
 def memory_overlap(Tensor a, Tensor b):
-    """How two tensors share memory: 0 not at all, 1 the same elements in the same places, 2 other elements.
+    """The memory that two tensors share: 0 none, 1 the same elements in the same places, 2 other elements.
 
     Two different tensors of which one has holes are taken to share none, as in PyTorch.
     """

@@ -348,7 +348,7 @@ cdef void trim(int64_t wanted) noexcept nogil:
 
 
 cdef inline int64_t carved(Bin* bin, Slab* slab) noexcept nogil:
-    """How many blocks of a slab were ever handed out: all but for the newest, which may not be carved to its end."""
+    """The number of blocks of a slab that were ever handed out: all of them, but for the newest slab."""
     cdef char* end = bin.fresh if slab == bin.slabs and bin.fresh != NULL else <char*>slab + SLAB
     return (end - <char*>slab - 64) // bin.size
 

@@ -316,7 +316,7 @@ cdef Tensor converted(Tensor t, int code):
 
 
 def search(Tensor sequence, Tensor values, bint right, bint out_int32):
-    """Where each value would be inserted into its row of ``sequence``."""
+    """The position at which each value would be inserted into its row of ``sequence``."""
     cdef bint good = sequence.nd == 1 or sequence.nd == values.nd
     cdef int d, key, code = sequence.code
     cdef kernel_t fn

@@ -185,7 +185,7 @@ def kept(planner):
 
 
 def count_forms(planner):
-    """How many forms of arguments the table has for a planner that is :func:`kept`."""
+    """The number of forms of arguments in the table for a planner that is :func:`kept`."""
     return len(FORMS[planner.__wrapped__])
 
 
@@ -210,5 +210,5 @@ cdef object planner_of(object op, int number):
 
 
 def count_kernels():
-    """How many kernels the table holds."""
+    """The number of kernels in the table."""
     return used + len(wide) + len(wide_there)

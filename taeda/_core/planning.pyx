@@ -428,7 +428,7 @@ cdef Tensor keep(Plan plan, Block* block):
 
 
 def count_prepared(Tensor t):
-    """How many kept blocks plans have computed from the memory of ``t``."""
+    """The number of kept blocks that plans have computed from the memory of ``t``."""
     return sum([type(x) is Ready for x in (t.storage.prepared or {}).values()])
 
 

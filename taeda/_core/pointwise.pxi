@@ -532,7 +532,7 @@ cdef int need_memory(Storage storage) except -1:
 
 
 cdef object outputs_apart(Op op, PyObject** inputs, int nin, const int* outcodes, Tensor target):
-    """Where operands are not all laid out alike: the output, a list of them where the op has several."""
+    """The output where operands are not all laid out alike; a list where the op has several."""
     cdef int64_t shape[MAXDIM]
     cdef int k, nd = broadcast_shape(op, inputs, nin, shape)
     if target is not None:

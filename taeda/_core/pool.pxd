@@ -105,7 +105,7 @@ cdef inline int64_t grain_of(double work, int64_t tasks) noexcept nogil:
 
 
 cdef inline int64_t units_in(int64_t piece, int64_t unit) noexcept nogil:
-    """How many units of work make a piece, at least one."""
+    """The number of units of work in a piece, at least one."""
     return piece // unit if 0 < unit < piece else 1
 
 

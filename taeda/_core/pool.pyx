@@ -247,7 +247,7 @@ cdef void work(void* argument) noexcept nogil:
 
 # ---- the launch's side -----------------------------------------------------------------------------------------------
 cdef void calibrate() noexcept nogil:
-    """How many pauses make the spinning time."""
+    """Measure the number of pauses that make the spinning time."""
     global spins
     cdef int64_t start = now(), i, spent
     for i in range(1000):
@@ -523,7 +523,7 @@ def set_flush_denormal(bint mode):
 
 
 def started_workers():
-    """How many worker threads exist now (the calling thread is none)."""
+    """The number of worker threads that exist now, the calling thread aside."""
     return started
 
 

@@ -246,7 +246,7 @@ cdef class Generator:
         return device(self.device_name)
 
     def get_offset(self):
-        """How far a GPU's generator has come: four for each call that drew from it.
+        """The offset of a GPU's generator: four for each call that drew from it.
 
         Raises:
             RuntimeError: it is the CPU's.

@@ -437,6 +437,6 @@ def bytes_at(uintptr_t address, int64_t nbytes):
 
 
 def launches_so_far():
-    """How many launches of this thread have been recorded; 0 if it is not observed."""
+    """The number of recorded launches of this thread; 0 if it is not observed."""
     cdef Recorder* r = current()
     return r.nsteps if r != NULL else 0

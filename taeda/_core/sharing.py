@@ -1,4 +1,4 @@
-"""Where tensors lie in shared memory: large ones in a segment of their own, small ones side by side.
+"""The shared memory of tensors: large ones have a segment of their own, small ones lie side by side.
 
 A segment costs a file descriptor, of which a process has about a thousand; a model has more parameters than that.
 """

@@ -340,7 +340,7 @@ cdef inline bint is_plain(PyObject* x) noexcept:
 
 
 cdef inline char* address_of(Tensor t) except? NULL nogil:
-    """Where the elements of ``t`` lie. Computes them if they were deferred; raises if the memory does not hold what
+    """The address of the elements of ``t``. Computes deferred ones first; raises if the memory does not hold what
     ``t`` shows."""
     return t.raw if t.holds == VALUES and not unsettled else settled_address(t)
 
@@ -372,7 +372,7 @@ cdef inline bint is_conjugate_view(Tensor t) noexcept:
 
 
 cdef inline char* stored_at(Tensor t) except? NULL nogil:
-    """Where the elements of ``t`` lie, or their conjugates (negatives), which the caller minds."""
+    """The address of the elements of ``t``, or of their conjugates (negatives), which the caller handles."""
     return t.raw if t.holds != NOTHING and t.device_type == 0 and not unsettled else settled_address(t, True)
 
 

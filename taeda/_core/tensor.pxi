@@ -193,7 +193,7 @@ cdef class Tensor:
 
     @property
     def layout(self):
-        """How the elements lie in memory: ``taeda.strided``, or a sparse layout.
+        """The layout of the elements in memory: ``taeda.strided``, or a sparse layout.
 
         Examples:
             >>> taeda.ones(2).layout
@@ -231,7 +231,7 @@ cdef class Tensor:
         return self.count * ITEMSIZE[self.code]
 
     def storage_offset(self):
-        """How many elements there are between the start of the storage and the first element, an int.
+        """The number of elements between the start of the storage and the first element, an int.
 
         Examples:
             >>> taeda.arange(5)[2:].storage_offset()

@@ -139,7 +139,7 @@ cdef int grad_setting() noexcept:
 
 
 cpdef int forward_levels() noexcept:
-    """How many levels of forward mode are entered on this thread."""
+    """The number of levels of forward mode that this thread has entered."""
     return FORWARD_LEVELS[0]
 
 

@@ -437,7 +437,7 @@ def view_conjugated(Tensor input):
 
 
 cdef inline Holding holding(Tensor t) noexcept:
-    """What a tensor of its device holds that shows its memory as it is."""
+    """The state ``holds`` of a plain tensor on that device: one that shows its memory unchanged."""
     return NOTHING if t.device_type else VALUES
 
 

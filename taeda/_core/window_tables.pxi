@@ -30,7 +30,7 @@ cdef bint meets_padding(Geometry* g) noexcept:
 
 
 cdef inline int64_t taps_outside(Geometry* g, int n, int64_t o, bint after) noexcept:
-    """How many taps of a window, in one dimension, are before the image or after it."""
+    """The number of a window's taps, in one dimension, that are before the image or after it."""
     cdef int64_t apart = max(abs(g.d[n]), <int64_t>1), first = o * g.s[n] - before_first(g, n)
     cdef int64_t before = ceil_div(max(-first, <int64_t>0), apart), last = ceil_div(max(g.i[n] - first, <int64_t>0),
                                                                                     apart)

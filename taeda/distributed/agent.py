@@ -67,7 +67,7 @@ class Round:
 
 @dataclass
 class Ended:
-    """How a round ended: well, with a failure, or because machines wait to join."""
+    """The end of a round: with success, with a failure, or because machines wait to join."""
 
     code: int = 0
     text: str = ""
@@ -281,7 +281,7 @@ class Agent:
                 self._reserved.release()
 
     def _let_speak(self, current: Round, workers: Workers) -> Ended | None:
-        """Where processes here have failed because of another, wait until that ends, or its machine says how it did.
+        """If processes here failed because of another, wait until that one ends or its machine reports its end.
 
         A machine from which nothing was heard since then is waited for until it is found to be silent.
         """
@@ -314,7 +314,7 @@ class Agent:
         return Ended(*json.loads(first))
 
     def _listen(self, current: Round) -> Ended | None:
-        """How the round ended, according to the others; None while it goes on."""
+        """The end of the round according to the others; None while it goes on."""
         store, number, nodes = self.store, current.number, len(current.counts)
         if store.check([f"{number}/ended"]):
             return Ended(*json.loads(store.get(f"{number}/ended")))

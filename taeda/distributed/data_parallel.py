@@ -386,7 +386,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @property
     def join_device(self) -> Any:
-        """Where the parameters are."""
+        """The device of the parameters."""
         return self.device
 
     @property

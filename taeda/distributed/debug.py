@@ -1,4 +1,4 @@
-"""How much ``taeda.distributed`` checks: set by ``TORCH_DISTRIBUTED_DEBUG`` or by a program."""
+"""The level of checks in ``taeda.distributed``: set by ``TORCH_DISTRIBUTED_DEBUG`` or by a program."""
 
 from __future__ import annotations
 

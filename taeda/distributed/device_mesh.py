@@ -78,7 +78,7 @@ class DeviceMesh:
         return list(self._groups)
 
     def size(self, mesh_dim: int | None = None) -> int:
-        """How many processes there are, in all or along a dimension."""
+        """The number of processes, in all or along a dimension."""
         return self.mesh.numel() if mesh_dim is None else self.mesh.shape[mesh_dim]
 
     @property
@@ -100,7 +100,7 @@ class DeviceMesh:
         return None if self._coordinate is None else list(self._coordinate)
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
-        """Where this process is along a dimension."""
+        """The position of this process along a dimension."""
         return (self._coordinate or [-1] * self.ndim)[self._dim(mesh_dim)]
 
     def __getitem__(self, names: str | tuple[str, ...]) -> DeviceMesh:

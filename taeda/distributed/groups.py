@@ -73,7 +73,7 @@ class ProcessGroup:
         return self._rank
 
     def size(self) -> int:
-        """How many processes there are."""
+        """The number of processes."""
         return len(self.ranks)
 
     def name(self) -> str:
@@ -647,7 +647,7 @@ def device_of(group: Any = None) -> Any:
 
 
 def get_pg_count() -> int:
-    """How many groups there are, as far as this process knows: also those that it is not in."""
+    """The number of groups that this process knows of, also those that it is not in."""
     return _world.made + sum(_world.local.values())
 
 

@@ -17,7 +17,7 @@ HALVES = (float16, bfloat16)
 
 
 class ReduceOp(enum.Enum):
-    """How values of several processes become one."""
+    """The ways in which values of several processes become one."""
 
     SUM = 0
     AVG = 1

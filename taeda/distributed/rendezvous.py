@@ -1,4 +1,4 @@
-"""How the processes of a group find each other: by an address, a file, or the environment that a launcher sets."""
+"""Ways for the processes of a group to find each other: an address, a file, or the environment that a launcher sets."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Store:
 
     @property
     def timeout(self) -> timedelta:
-        """How long to wait for a key."""
+        """The time to wait for a key."""
         return self._timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -141,7 +141,7 @@ class Store:
         return self._do("delete", key) is not None
 
     def num_keys(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return int(self._do("count", "") or b"0")
 
     def has_extended_api(self) -> bool:
@@ -174,7 +174,7 @@ class Store:
         return found
 
     def queue_len(self, key: str) -> int:
-        """How many values are in the queue ``key``."""
+        """The number of values in the queue ``key``."""
         packed, at, count = self._do("get", key) or b"", 0, 0
         while at < len(packed):
             at, count = at + _LENGTH.size + _LENGTH.unpack_from(packed, at)[0], count + 1

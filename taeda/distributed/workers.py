@@ -62,7 +62,7 @@ def how_it_ended(code: int) -> str:
 
 
 class Logs:
-    """Where the outputs of processes go.
+    """The destinations of the outputs of processes.
 
     Args:
         folder: where files are kept; a temporary one if None and a file is asked for.
@@ -184,7 +184,7 @@ class Workers:
                 self._copying[-1].start()
 
     def _word(self, local: int, kind: str = "json") -> Path:
-        """Where a process leaves word that it fails because another has ended, or that one of its own has failed."""
+        """The file in which a process notes that it fails because another ended, or that one of its own has failed."""
         return Path(self._words.name) / f"{local}.{kind}"
 
     def _code(self, local: int) -> int | None:

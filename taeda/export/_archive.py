@@ -194,7 +194,7 @@ def _records(ep: ExportedProgram) -> dict[str, bytes]:
 
 
 def _stored(x: Any, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Where a tensor is: those that are one in the program are one in the file."""
+    """The identity of a tensor: tensors that are one in the program are one in the file."""
     if not isinstance(x, Tensor):
         raise ValueError(f"export.save: expected a tensor, got {type(x).__name__}")
     kind = (

@@ -41,7 +41,7 @@ def _matched(function: Any, given: dict[str, Any]) -> Call | None:
 
 
 def results_of(target: str) -> int:
-    """How many results an overload of ATen's has."""
+    """The number of results of an overload of ATen."""
     name, _, overload = target.partition(".")
     found = signature(name, overload)
     return 1 if found is None else len(found.returns)

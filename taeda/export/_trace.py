@@ -181,7 +181,7 @@ def _key(part: Any) -> str:
 
 
 def leaf_places(args: tuple, kwargs: dict) -> list[str]:
-    """How errors name the leaves of arguments: ``args[0]``, ``kwargs['x']['y']``."""
+    """The names of the leaves of arguments in errors: ``args[0]``, ``kwargs['x']['y']``."""
     found = []
     for path, _ in pytree.tree_leaves_with_path((args, kwargs)):
         found.append(("args", "kwargs")[path[0].idx] + "".join(map(str, path[1:])))

@@ -25,7 +25,7 @@ __all__ = ["CallSpec", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignatur
 
 @dataclass
 class CallSpec:
-    """How arguments, ``(args, kwargs)``, and result nest."""
+    """The nesting of arguments, ``(args, kwargs)``, and of the result."""
 
     in_spec: Any
     out_spec: Any
@@ -162,12 +162,12 @@ class ExportedProgram:
 
     @property
     def in_spec(self) -> Any:
-        """How ``(args, kwargs)`` nest."""
+        """The nesting of ``(args, kwargs)``."""
         return self.call_spec.in_spec
 
     @property
     def out_spec(self) -> Any:
-        """How the result nests."""
+        """The nesting of the result."""
         return self.call_spec.out_spec
 
     @property

@@ -360,7 +360,7 @@ def parse_file(text: str, module: str) -> dict[str, tuple[ast.stmt, Source]]:
 
 
 def _nesting(text: str) -> int:
-    """How deep brackets are nested at most: Python's parser uses the stack for them."""
+    """The greatest depth of nested brackets: Python's parser uses the stack for them."""
     depth = most = 0
     for c in text:
         if c in "([{":

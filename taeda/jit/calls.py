@@ -52,7 +52,7 @@ from .types import (
 
 
 class Calls(Part):
-    """How calls are compiled."""
+    """The compilation of calls."""
 
     # ---- calls ------------------------------------------------------------------------------------------------------
     def _call(self, node: ast.Call, hint: Type | None) -> Value:

@@ -43,7 +43,7 @@ def inside(node: Any) -> Iterator[Any]:
 
 
 def assigned(body: list[Any]) -> Counter[int]:
-    """How often each variable is assigned to, by slot."""
+    """The number of assignments to each variable, by slot."""
     found: Counter[int] = Counter()
     for node in inside(body):
         if isinstance(node, ir.Assign):

@@ -50,7 +50,7 @@ def _rewrite(function: ir.Function) -> None:
 
 
 class _Uses:
-    """Where variables are assigned and read."""
+    """The places where variables are assigned and read."""
 
     def __init__(self, function: ir.Function) -> None:
         self.assigned = assigned(function.body)

@@ -51,7 +51,7 @@ _MIRRORED = {"aten::lt": "aten::gt", "aten::le": "aten::ge", "aten::gt": "aten::
 
 
 class Operators(Part):
-    """How operators, containers and subscripts are compiled."""
+    """The compilation of operators, containers and subscripts."""
 
     # ---- operators --------------------------------------------------------------------------------------------------
     def _bin_op(self, node: ast.BinOp, hint: Type | None) -> Value:

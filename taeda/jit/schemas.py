@@ -169,7 +169,7 @@ _INTS = list_of(INT)
 
 
 def match_type(wanted: Type, given: Type, found: dict[str, Type], implicit: bool, broadcast: int = 0) -> str | None:
-    """How ``given`` fits ``wanted``, or None: it does not. Open types are noted in ``found``."""
+    """The way in which ``given`` fits ``wanted``; None if it does not. Open types are noted in ``found``."""
     if isinstance(wanted, Var):
         known = found.get(wanted.name)
         if known is None:

@@ -50,7 +50,7 @@ from .types import (
 
 
 class Statements(Part):
-    """How statements are compiled."""
+    """The compilation of statements."""
 
     loops: int
     returned: Type | None

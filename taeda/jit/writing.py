@@ -167,7 +167,7 @@ class _Code:
         self.waiting: list[Any] = []
 
     def size(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return sum(map(len, self.files.values()))
 
     def add(self, *things: Any) -> None:

@@ -1,4 +1,4 @@
-"""How scaled dot-product attention is launched: on tensors ``[batch, heads, positions, numbers]`` of any strides.
+"""Launches of scaled dot-product attention on tensors ``[batch, heads, positions, numbers]`` of any strides.
 
 Bodies of ops that keep plans: they run when the forms of their arguments are met for the first times, and then no more.
 """
@@ -21,7 +21,7 @@ BACKWARD = (("g", "b h l"), ("dq", "b h l"), ("dk", "b h s"), ("dv", "b h s"))
 
 
 def own():
-    """What launches attention on this thread's device in place of this module, by the same names; None: nothing."""
+    """An object that launches attention on this thread's device by this module's names; None: this module."""
     contract = REGISTERED[current_place()]
     return None if contract is None else contract.attention
 
@@ -129,7 +129,7 @@ def _forward(query, key, value, mask, causal, scale, dropout, states) -> tuple[T
 
 
 def beside(q: Tensor, k: Tensor, v: Tensor) -> int:
-    """How far apart the three lie where they fill one storage side by side, like the outputs of one layer; else 0."""
+    """The distance of the three if they fill one storage side by side, like the outputs of one layer; else 0."""
     if q.untyped_storage() is not k.untyped_storage() or q.untyped_storage() is not v.untyped_storage():
         return 0
     distance = k.storage_offset() - q.storage_offset()

@@ -80,7 +80,7 @@ class _Channels:
 
 @kept
 def _batch_plan(shape, dtype, training, mean, var, weight, bias):
-    """How batch norm of these sizes and dtypes is launched, once the arguments are found to fit."""
+    """A plan to launch batch norm of these sizes and dtypes. The arguments are checked first."""
     if len(shape) < 2 and math.prod(shape):
         raise RuntimeError(f"batch_norm(): expected at least 2 dimensions, got input of shape {list(shape)}")
     if len(shape) < 2:  # no elements: PyTorch lets it pass

@@ -96,7 +96,7 @@ class CompressedTensor(OfValues):
         return self._starts if of_starts else self._others
 
     def crow_indices(self) -> Tensor:
-        """Where each row begins among the entries, and their number; of CSR and BSR only."""
+        """The first entry of each row, and last the number of entries; of CSR and BSR only."""
         return self._pointers(True, True, "crow_indices")
 
     def col_indices(self) -> Tensor:
@@ -104,7 +104,7 @@ class CompressedTensor(OfValues):
         return self._pointers(True, False, "col_indices")
 
     def ccol_indices(self) -> Tensor:
-        """Where each column begins among the entries, and their number; of CSC and BSC only."""
+        """The first entry of each column, and last the number of entries; of CSC and BSC only."""
         return self._pointers(False, True, "ccol_indices")
 
     def row_indices(self) -> Tensor:
@@ -289,7 +289,7 @@ def _expect_blocks(name: str, size: Sequence[int], block: tuple) -> None:
 
 
 def _blocks_with_entries(input: Tensor, n: int, block: tuple) -> Tensor:
-    """Where elements of ``input``, whose first ``n`` dimensions are sparse, are in a block that is not of zeros."""
+    """A mask of the elements of ``input``, with ``n`` sparse dimensions first, that are in a block with a non-zero."""
     height, width = block
     mask = input != 0
     mask = mask.flatten(n).any(-1) if n < input.dim() else mask
@@ -751,7 +751,7 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
 
 @composite(method=False)
 def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False):
-    """Where each of ``size`` rows begins among entries whose rows, in order, are ``input``; and their number."""
+    """The first entry of each of ``size`` rows, where ``input`` has the entries' rows in order; last their number."""
     counts = input.bincount(minlength=size)
     starts = cat((counts.new_zeros(1), counts.cumsum(0)))
     return starts.to(_core.int32) if out_int32 else starts

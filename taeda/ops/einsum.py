@@ -166,7 +166,7 @@ def _ordered(ia: tuple, ib: tuple, keep: Container) -> tuple[list, list, list, t
 
 
 def _matrices(ia: tuple, ib: tuple, keep: Container, sizes: dict) -> tuple[tuple, tuple, tuple | None, tuple]:
-    """How two operands become batches of matrices: for each the order of its dimensions and the sizes to reshape to.
+    """The steps that make two operands batches of matrices: for each the order of its dimensions and its new sizes.
 
     Also returns the sizes to reshape their product to, and its indices. None means no change.
     """
@@ -191,13 +191,13 @@ def _matrices(ia: tuple, ib: tuple, keep: Container, sizes: dict) -> tuple[tuple
 
 
 def _reordered(given: tuple, wanted: tuple) -> tuple | None:
-    """Where the ``wanted`` indices stand among the ``given`` ones, None if they are the same."""
+    """The positions of the ``wanted`` indices among the ``given`` ones, None if they are the same."""
     return None if given == wanted else tuple(given.index(i) for i in wanted)
 
 
 @functools.lru_cache(maxsize=1024)
 def _product(equation: str, first: tuple, second: tuple) -> tuple | None:
-    """How to contract two operands of these sizes, or None where it takes more: as :func:`_matrices`, then the order of
+    """A plan to contract operands of these sizes, or None where it takes more: as :func:`_matrices`, then the order of
     the result. Where nothing is summed, the operands broadcast in that order, and last comes True.
 
     A program contracts the same sizes again and again.

@@ -95,7 +95,7 @@ def _sparse_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
 
 
 def _times(places: Tensor, count: int) -> Tensor:
-    """How often each number below ``count`` occurs in ``places``, at least 1: the divisor of a mean."""
+    """The count of each number below ``count`` in ``places``, at least 1: the divisor of a mean."""
     return index_add(places.new_zeros(count), 0, places, places.new_ones(1).expand(places.shape)).clamp(min=1)
 
 

@@ -107,7 +107,7 @@ def _counted(input, bins, range_, weight, density):
 
 @primitive(outputs=("hist", "bin_edges"), result_type=Histogram, out="same")
 def histogram(input, bins=100, *, range=None, weight=None, density=False):
-    """How many elements (or how much weight) lie in each bin.
+    """The number of elements in each bin, or the sum of their weights.
 
     Args:
         input: ``float32`` or ``float64``, any sizes.
@@ -155,7 +155,7 @@ _histogramdd.vjp(input=no_derivative("histogramdd", "input"), weight=no_derivati
 
 @composite(method=False)
 def histogramdd(input, bins, range=None, weight=None, density=False):
-    """How many points (or how much weight) lie in each bin of several dimensions.
+    """The number of points in each bin of several dimensions, or the sum of their weights.
 
     Args:
         input: points of ``n`` dimensions: ``(..., n)``, ``float32`` or ``float64``.

@@ -347,7 +347,7 @@ _core.install("argwhere", argwhere)
 
 @composite(meta="values", canonical=True)
 def nonzero(input, *, as_tuple=False, out=None):
-    """Where ``input`` is not zero.
+    """The indices of the elements that are not zero.
 
     Args:
         as_tuple: give one vector per dimension, fit for indexing, instead of a matrix.

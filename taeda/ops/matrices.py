@@ -109,7 +109,7 @@ def _known(lower: bool, name: str) -> Any:
 
 @composite(method=False, meta="numbers", lowering=_known(True, "tril_indices"))
 def tril_indices(row: int, col: int, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
-    """Where the lower triangle of a matrix is: the coordinates of its elements, row by row.
+    """The coordinates of the elements in the lower triangle of a matrix, row by row.
 
     Args:
         row: number of rows of the matrix.
@@ -134,7 +134,7 @@ def tril_indices(row: int, col: int, offset=0, *, dtype=None, device=None, layou
 
 @composite(method=False, meta="numbers", lowering=_known(False, "triu_indices"))
 def triu_indices(row: int, col: int, offset=0, *, dtype=None, device=None, layout=None, pin_memory=False):
-    """Where the upper triangle of a matrix is: the coordinates of its elements, row by row.
+    """The coordinates of the elements in the upper triangle of a matrix, row by row.
     The rest as of :func:`tril_indices`.
 
     Args:

@@ -115,7 +115,7 @@ def _in_dtype(x, like):
 
 
 def _norm_plan(rows, width, dtype, weight, want_w, want_b, centred):
-    """How the gradients of layer norm and RMS norm are launched, in blocks of rows that depend on the sizes alone."""
+    """A plan to launch the gradients of layer norm and RMS norm, in blocks of rows that depend on the sizes alone."""
     acc = _working(dtype)
     most = min(max(rows // 32, 8), 64)
     dw, db = (acc if want else None for want in (want_w, want_b))
@@ -284,7 +284,7 @@ def _dtype_names(*dtypes):
 
 
 def _group_plan(shape, dtype, groups, weight, bias):
-    """How group norm of these sizes and dtypes is launched, once the arguments are found to fit."""
+    """A plan to launch group norm of these sizes and dtypes. The arguments are checked first."""
     if groups < 1 or len(shape) < 2 or shape[1] % groups:
         raise RuntimeError(
             "group_norm(): expected input of at least 2 dimensions whose number of channels is divisible by "
@@ -324,7 +324,7 @@ def _group_backward_plan(shape, dtype, groups, weight):
 
 
 def _image_backward_plan(shape, dtype, groups, weight):
-    """How the gradients are launched where a channel has several positions."""
+    """A plan to launch the gradients where a channel has several positions."""
     rows, acc = _Groups(shape, groups), _working(dtype)
     stream = _streams(rows.rows * rows.count, rows.positions, dtype.itemsize, 3)
     address = kernels.group_norm_backward(_dtype_names(dtype, acc, acc, dtype, dtype, weight), stream)
@@ -395,7 +395,7 @@ def _groups_last(input):
 
 
 def _channel_plan(shape, dtype, groups):
-    """How the sums per channel are launched: as rows of batch and positions, or as columns where there is one
+    """A plan to launch the sums per channel: as rows of batch and positions, or as columns where there is one
     position."""
     rows, acc = _Groups(shape, groups), _working(dtype)
     names = _dtype_names(acc, acc, dtype, dtype, acc, acc)

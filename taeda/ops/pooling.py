@@ -75,7 +75,7 @@ def _window(name, n, shape, kernel_size, stride, padding, dilation, ceil_mode):
 
 
 def _windows(name, shape, kernel, stride, padding, dilation, ceil_mode) -> tuple[int, ...]:
-    """How many windows there are along each spatial dimension of ``shape``, which begins with the channels."""
+    """The number of windows along each spatial dimension of ``shape``, which begins with the channels."""
     channels, *space = shape
     if min(kernel) <= 0 or min(stride) <= 0 or min(dilation) <= 0:
         raise RuntimeError(

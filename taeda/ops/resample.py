@@ -23,7 +23,7 @@ from .table import primitive
 
 
 class Line(NamedTuple):
-    """How one dimension is resampled. ``scale`` is the caller's factor, or 0; ``transposed`` is the gradient."""
+    """The resampling of one dimension. ``scale`` is the caller's factor, or 0; ``transposed`` is the gradient."""
 
     kind: str
     inputs: int
@@ -170,7 +170,7 @@ class _Row(NamedTuple):
 
 
 def _piece(first, stop, room: int) -> int:
-    """How many registers make a piece whose inputs are at most ``room``: all, or as many as always fit, or none."""
+    """The number of registers in a piece whose inputs are at most ``room``: all, or as many as always fit, or none."""
     registers, count = len(first), 0
     if stop.max() - first.min() <= room:
         return registers
@@ -221,7 +221,7 @@ def _is_choice(line: Line) -> bool:
 
 
 def _sides(line: Line) -> tuple[int, int]:
-    """How many go in and come out."""
+    """The numbers of elements that go in and come out."""
     return (line.outputs, line.inputs) if line.transposed else (line.inputs, line.outputs)
 
 

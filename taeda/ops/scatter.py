@@ -259,7 +259,7 @@ def scatter_reduce(input, dim, index: Tensor, src, reduce, *, include_self=True)
 
 
 def _counts(like, dim, index, include_self):
-    """How many items went into each element, at least 1."""
+    """The number of items that went into each element, at least 1."""
     counts = _core.empty(like.shape, _core.int32 if index.numel() < 1 << 31 else _core.int64)
     counts.fill_(int(include_self))
     selection.write("scatter_reduce", counts, dim, index, 1, ADD)

@@ -387,7 +387,7 @@ def _rows_at(x: Tensor, places: Tensor | None) -> Tensor:
 
 @composite(method=False, out="same")
 def searchsorted(sorted_sequence, input: Any, *, out_int32=False, right=False, side=None, sorter=None):
-    """Where values would go into a sorted sequence: the number of items that come before.
+    """The places of values in a sorted sequence: the number of items that come before.
 
     Args:
         sorted_sequence: an ascending vector, or rows whose leading dimensions are those of ``input``.
@@ -464,7 +464,7 @@ def bucketize(input: Any, boundaries, *, out_int32=False, right=False):
     meta="values",
 )
 def bincount(input, weights=None, minlength=0):
-    """How often each number from 0 on occurs in a vector, or the sum of its weights.
+    """The count of each number from 0 on in a vector, or the sum of its weights.
 
     Args:
         input: a vector of integers, not negative.
@@ -511,7 +511,7 @@ bincount.vjp(weights=no_derivative("bincount", "weights"))
 
 @primitive(out="same")
 def histc(input, bins: int = 100, min=0, max=0):
-    """How many elements lie in each of ``bins`` equal intervals between ``min`` and ``max``.
+    """The number of elements in each of ``bins`` equal intervals between ``min`` and ``max``.
 
     Args:
         input: floating point, any sizes. Elements outside, and NaN, are left out.

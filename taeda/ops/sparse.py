@@ -491,7 +491,7 @@ def sparse_mask(input, mask):
 
 
 def sparse_dim(self: Tensor) -> int:
-    """How many of the first dimensions are sparse: 0 of a dense tensor.
+    """The number of sparse dimensions, which come first: 0 for a dense tensor.
 
     Examples:
         >>> taeda.eye(2).sparse_dim(), taeda.eye(2).to_sparse().sparse_dim()
@@ -501,7 +501,7 @@ def sparse_dim(self: Tensor) -> int:
 
 
 def dense_dim(self: Tensor) -> int:
-    """How many of the last dimensions are dense: all of a dense tensor.
+    """The number of dense dimensions, which come last: all for a dense tensor.
 
     Examples:
         >>> taeda.eye(2).dense_dim(), taeda.eye(2).to_sparse().dense_dim()
@@ -519,7 +519,7 @@ def _of_layout(name: str, wanted: str) -> Callable:
         raise error(f"{name} expected {wanted} tensor layout but got {given.removesuffix('Coo')}")
 
     refuse.__name__ = name
-    refuse.__doc__ = f"""Of tensors in {wanted} layout alone: see the class of these. Of another tensor an error.
+    refuse.__doc__ = f"""An error, except for tensors in {wanted} layout: see their class.
 
     Raises:
         RuntimeError: the tensor has another layout.

@@ -129,7 +129,7 @@ def _nodes() -> tuple[tuple[float, float], ...]:
 
 @composite(method=False)
 def _standard_gamma_grad(input, output):
-    """How samples ``output`` of gamma distributions of the shapes ``input`` move with these.
+    """The derivative of samples ``output`` of gamma distributions by the shapes ``input``.
 
     With ``t = x exp(sv)`` for ``s`` of 1 (above ``x``) or -1 (below), ``dx/da`` is ``s x`` times the integral over
     ``v > 0`` of ``(log t - digamma(a)) exp(s a v - x (exp(sv) - 1))``.
@@ -147,7 +147,7 @@ def _standard_gamma_grad(input, output):
 
 @composite(method=False)
 def _dirichlet_grad(x, alpha, total):
-    """How a component ``x`` of a sample of a Dirichlet distribution moves with its concentration ``alpha``, over
+    """The derivative of a component ``x`` of a Dirichlet sample by its concentration ``alpha``, over
     ``1 - x``: as a sample of the beta distribution of ``alpha`` and ``total - alpha``.
 
     Below ``x`` with ``y, p, q = x, a, b`` and above it with ``1 - x, b, a``, the integral is taken over ``v > 0``, of

@@ -45,7 +45,7 @@ class Joinable(ABC):
     @property
     @abstractmethod
     def join_device(self) -> Any:
-        """Where the collectives' tensors are."""
+        """The device of the collectives' tensors."""
 
     @property
     @abstractmethod

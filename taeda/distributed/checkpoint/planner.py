@@ -36,7 +36,7 @@ class LoadItemType(Enum):
 
 @dataclass(frozen=True)
 class BytesIOWriteData:
-    """How many bytes are written."""
+    """The number of bytes that are written."""
 
     nbytes: int
 

@@ -30,7 +30,7 @@ _WRAPPERS = ("_fsdp_wrapped_module.", "_orig_mod.", "_checkpoint_wrapped_module.
 
 @dataclass
 class StateDictOptions:
-    """How state dicts are made and loaded.
+    """Options for making and loading state dicts.
 
     Args:
         full_state_dict: whole tensors rather than DTensors.

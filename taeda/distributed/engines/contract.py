@@ -75,7 +75,7 @@ def adjacent(parts: Sequence[Tensor]) -> Tensor | None:
 
 
 class Engine(ABC):
-    """How process ``rank`` of a group of ``size`` exchanges memory with the others."""
+    """The exchange of memory between process ``rank`` of a group of ``size`` and the others."""
 
     name = ""  #: the backend
 

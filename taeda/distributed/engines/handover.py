@@ -1,4 +1,4 @@
-"""How the processes of one machine come to share memory: one makes an anonymous file and hands its descriptor to the
+"""Shared memory between the processes of one machine: one makes an anonymous file and hands its descriptor to the
 others.
 
 Nothing is left behind however the processes end: neither the file nor the socket for its handover has a place on disk.

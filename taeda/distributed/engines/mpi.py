@@ -163,7 +163,7 @@ class _Ends:
         raise self._exit
 
     def _how(self) -> str:
-        """How this process ends, in words."""
+        """The way in which this process ends, in words."""
         code = "with an exit code that it does not know: 0, or that of its SystemExit"
         if self._exit is not None:
             trace, given = self._exit.__traceback__, self._exit.code

@@ -38,7 +38,7 @@ _TAG = 32749  # of messages by the host that carry ids
 
 
 def _count(x: Tensor) -> tuple[int, int]:
-    """How many elements NCCL counts, and its number of their dtype."""
+    """The number of elements that NCCL counts, and its code for their dtype."""
     name, n = str(x.dtype).rpartition(".")[2], x.numel()
     if x.is_complex():
         name, n = str(x.real.dtype).rpartition(".")[2], 2 * n

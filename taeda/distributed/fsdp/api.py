@@ -69,7 +69,7 @@ class CPUOffload:
 
 @dataclass
 class StateDictConfig:
-    """How a state dict is made; all values are on the CPU."""
+    """Options for making a state dict; all values are on the CPU."""
 
     offload_to_cpu: bool = False
 
@@ -93,7 +93,7 @@ class ShardedStateDictConfig(StateDictConfig):
 
 @dataclass
 class OptimStateDictConfig:
-    """How an optimiser's state dict is made."""
+    """Options for making an optimiser's state dict."""
 
     offload_to_cpu: bool = True
 

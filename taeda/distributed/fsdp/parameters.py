@@ -172,7 +172,7 @@ def _padded(t: Tensor, count: int) -> Tensor:
 
 
 def _layout(mesh: DeviceMesh, dim: int, inner: Layout | None, shape: tuple[int, ...]) -> Layout:
-    """How the part lies: on the data-parallel mesh, or on that together with the mesh of tensor parallelism.
+    """The layout of the part: on the data-parallel mesh, or on that together with the mesh of tensor parallelism.
 
     Raises:
         ValueError: the two have no mesh in common.

@@ -174,7 +174,7 @@ def fully_shard(
 
 
 def _kind_of_device(module: Any) -> str:
-    """Where a module's parameters are; that of the default group where they are on the CPU."""
+    """The device of a module's parameters; that of the default group if they are on the CPU."""
     for m in module if isinstance(module, (list, tuple)) else [module]:
         for p in m.parameters() if isinstance(m, Module) else ():
             if p.device.type not in ("cpu", "meta"):

@@ -156,7 +156,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     @property
     def join_device(self) -> Any:
-        """Where the parameters are."""
+        """The device of the parameters."""
         return next(iter(self._owners)).device
 
     @property

@@ -24,7 +24,7 @@ __all__ = ["Pipe", "SplitPoint", "build_stage", "pipe_split", "pipeline"]
 
 
 class SplitPoint(enum.Enum):
-    """Where a model is cut: before a module or after it."""
+    """The place of a cut in a model: before a module or after it."""
 
     BEGINNING = 1
     END = 2

@@ -161,7 +161,7 @@ def mesh_of(name: str, call: Call) -> DeviceMesh:
 
 
 def layout_of(x: Tensor, mesh: DeviceMesh) -> Layout:
-    """How ``x`` lies; a plain tensor is replicated."""
+    """The layout of ``x``; a plain tensor is replicated."""
     return x._layout if isinstance(x, DTensor) else Layout(mesh, replicated(mesh), tuple(x.shape))
 
 

@@ -1,4 +1,4 @@
-"""Where the parts of a distributed tensor are: sizes and offsets, from the mesh, the placements and the whole's
+"""The parts of a distributed tensor: sizes and offsets, from the mesh, the placements and the whole's
 sizes."""
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def cut_order(placements: Sequence[Placement]) -> list[int]:
 
 
 def chunk(size: int, n: int, i: int) -> tuple[int, int]:
-    """Where part ``i`` of ``n`` begins, and how long it is, as ``torch.chunk`` cuts."""
+    """The start of part ``i`` of ``n`` and its length, as ``torch.chunk`` cuts."""
     length = -(-size // n)
     start = min(i * length, size)
     return start, min(length, size - start)

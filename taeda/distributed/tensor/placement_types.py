@@ -1,4 +1,4 @@
-"""How a tensor lies on one dimension of a mesh: cut along a dimension, whole at each process, or as terms of a sum."""
+"""Placements on one dimension of a mesh: cut along a dimension, whole at each process, or as terms of a sum."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
 
 class Placement:
-    """How a tensor lies on one dimension of a mesh."""
+    """The placement of a tensor on one dimension of a mesh."""
 
     def is_shard(self, dim: int | None = None) -> bool:
         """Whether it is cut (along ``dim``)."""

@@ -43,7 +43,7 @@ def _texts(interface: Interface) -> str:
 
 
 def _held(beside: bytes | None) -> str:
-    """Where the weights are: behind the code, or nowhere yet."""
+    """The symbol of the weights: they stand behind the code, or are not there yet."""
     if beside is None:
         return "@weights = external global i8\n@held = internal global ptr @weights, align 8\n"
     texts = bytes_text("head", beside, 1) + bytes_text("reading", b"rb\0", 1)

@@ -37,7 +37,7 @@ class Symbol:
 
     @property
     def count(self) -> int:
-        """How many values it has."""
+        """The number of its values."""
         return self.high - self.low + 1
 
 

@@ -207,7 +207,7 @@ def find_groups(r: Recording) -> list[tuple[int, int, int]]:
 
 
 def _times(r: Recording, first: int, length: int) -> int:
-    """How often ``length`` launches from ``first`` on are repeated."""
+    """The number of times that ``length`` launches from ``first`` on are repeated."""
     times = 1
     while first + (times + 1) * length <= len(r.launches):
         if not all(_follows(r, first + i, length, times) for i in range(length)):

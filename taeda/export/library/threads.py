@@ -159,7 +159,7 @@ def _now(f: Routine) -> Value:
 
 
 def _processors() -> Routine:
-    """How many processors this process may use."""
+    """The number of processors that this process may use."""
     f = Routine("processors", [], I64)
     mask = f.scratch(128, 8)
     f.external("memset", PTR, mask, f.const(I32, 0), f.i64(128))
@@ -171,7 +171,7 @@ def _processors() -> Routine:
 
 
 def _set_threads(arm: bool, name: str, processors: Routine) -> Routine:
-    """How many threads a run uses from now on; 0: as many as the process has processors. The number that it is now."""
+    """Set the number of threads of later runs; 0: as many as the process has processors. Returns the number set."""
     f = Routine(f"{name}_set_threads", [I64], I64, exported=True)
     pool, cpus = f.symbol("pool"), f.run(processors)
     wanted = f.select(f.params[0] < 1, cpus, f.params[0])

@@ -47,7 +47,7 @@ def _binary(name: str, kind: str) -> None:
 
 for _name, _kind in _FLOATING.items():
     _unary(_name, _kind, lambda g, x: [floating(g, x)])
-for _name, _kind in {"neg": "Neg", "abs": "Abs", "sign sgn": "Sign", "relu": "Relu"}.items():
+for _name, _kind in {"neg": "Neg", "abs": "Abs", "sign": "Sign", "relu": "Relu"}.items():
     _unary(_name, _kind, wide)
 for _name, _kind in {
     "mul": "Mul", "maximum": "Max", "minimum": "Min", "eq": "Equal", "lt": "Less", "le": "LessOrEqual",
@@ -84,7 +84,6 @@ def true_divide(g: Writer, input: Any, other: Any) -> Value:
     return g.Div(*g.promoted(input, other, floating=True))
 
 
-@translates("floor_divide")
 def floor_divide(g: Writer, input: Any, other: Any) -> Value:
     a, b = wide(g, input, other)
     if a.dtype.is_floating_point:
@@ -123,7 +122,7 @@ def lerp(g: Writer, input: Value, end: Value, weight: Any) -> Value:
     return g.Add(input, g.Mul(weight, g.Sub(end, input)))
 
 
-@translates("power pow")
+@translates("pow")
 def power(g: Writer, input: Any, exponent: Any) -> Value:
     if exponent in (2, 3) and isinstance(exponent, (int, float)):
         (x,) = wide(g, input)
@@ -138,7 +137,7 @@ def rsqrt(g: Writer, input: Value) -> Value:
     return g.Reciprocal(g.Sqrt(floating(g, input)))
 
 
-@translates("clamp_between clamp_within clamp")
+@translates("clamp")
 def clamp(g: Writer, input: Value, min: Any = None, max: Any = None) -> Value:
     dtype = g.result.dtype
     (x,) = wide(g, g.cast(input, dtype))
@@ -157,7 +156,7 @@ def _rounding(name: str, kind: str) -> None:
         return g.op(kind, input) if input.dtype.is_floating_point else input
 
 
-for _name, _kind in {"floor": "Floor", "ceil": "Ceil", "round_half_even": "Round"}.items():
+for _name, _kind in {"floor": "Floor", "ceil": "Ceil"}.items():
     _rounding(_name, _kind)
 
 

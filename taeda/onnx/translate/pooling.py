@@ -137,10 +137,6 @@ def _register_max(count: int) -> None:
     def adaptive_max(g: Writer, input: Value, output_size: Any, return_indices: bool = False) -> Any:
         return _adaptive_max(g, input, _wanted(input, output_size, count), return_indices)
 
-    @translates(f"nn.functional.adaptive_max_pool{count}d_with_indices")
-    def adaptive_with(g: Writer, input: Value, output_size: Any, return_indices: bool = True) -> Any:
-        return _adaptive_max(g, input, _wanted(input, output_size, count), True)
-
 
 def _avg_pool(
     g: Writer, input: Value, kernel: list, stride: list, padding: list, ceil_mode: bool, include: bool, divisor: Any

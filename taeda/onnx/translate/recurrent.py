@@ -113,22 +113,3 @@ class _Steps:
     def joined(self, out: Value, hidden: int) -> Value:
         """The results of the steps row by row."""
         return self.g.Reshape(out, [-1, hidden])
-
-
-@translates("_lstm_cell")
-def lstm_cell(g: Writer, x: Value, hidden: Value, c: Value, save: bool) -> tuple:
-    """One step: ``x`` and ``hidden`` are the gates' inputs from input and state."""
-    size = static_size(c, -1, "LSTMCell")
-    i, f, cell, o = g.split(g.Add(x, hidden, shape=x.shape), [size] * 4, -1)
-    new_c = g.Add(g.Mul(g.Sigmoid(f), c), g.Mul(g.Sigmoid(i), g.Tanh(cell)))
-    return g.Mul(g.Sigmoid(o), g.Tanh(new_c)), new_c, None
-
-
-@translates("_gru_cell")
-def gru_cell(g: Writer, x: Value, hidden: Value, h: Value, save: bool) -> Any:
-    size = static_size(h, -1, "GRUCell")
-    ours, theirs = (g.split(part, [size] * 3, -1) for part in (x, hidden))
-    r, z = (g.Sigmoid(g.Add(ours[k], theirs[k])) for k in range(2))
-    n = g.Tanh(g.Add(ours[2], g.Mul(r, theirs[2])))
-    made = g.Add(n, g.Mul(z, g.Sub(h, n)))
-    return (made, None) if isinstance(g.result, tuple) else made

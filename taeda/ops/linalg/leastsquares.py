@@ -28,7 +28,7 @@ Lstsq = result_type("linalg_lstsq", "solution", "residuals", "rank", "singular_v
 
 
 def _rounding(A, dtype):
-    """How far from 0 rounding takes singular values of ``A``, in parts of the largest."""
+    """The distance from 0 to which rounding takes singular values of ``A``, in parts of the largest."""
     return max(A.shape[-2:], default=0) * (2.0**-23 if dtype is _core.float32 else 2.0**-52)
 
 
@@ -67,7 +67,7 @@ def _pinv(A, atol, rtol, hermitian):
 
 
 def _pinv_gradient(g, P, A):
-    """Where ``P`` is the pseudo-inverse of ``A``."""
+    """The gradient of ``A``, whose pseudo-inverse is ``P``."""
     PH, gH = H(P), H(g)
     PA, AP = matmul(P, A), matmul(A, P)
     outside = matmul(gH, matmul(P, PH))  # through the columns that A does not reach
@@ -132,7 +132,7 @@ pinverse = renamed(_pinverse, "pinverse")
 
 @composite(method=False, out=True, autocast="float32")
 def linalg_matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
-    """How many singular values count as non-zero: those above ``max(atol, rtol * largest)``.
+    """The number of singular values that count as non-zero: those above ``max(atol, rtol * largest)``.
 
     Args:
         A: ``(..., m, n)``.

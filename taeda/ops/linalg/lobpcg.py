@@ -81,7 +81,7 @@ class LOBPCG:
         return w[:n], Z
 
     def residuals(self) -> int:
-        """How many of the leading pairs have converged."""
+        """The number of leading pairs that have converged."""
         E = self.E.to(self.X.dtype)
         BX = self.X if self.B is None else matmul(self.B, self.X)
         self.R = matmul(self.A, self.X) - BX * E

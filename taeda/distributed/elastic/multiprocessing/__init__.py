@@ -69,7 +69,7 @@ class SignalException(Exception):
 
 
 class LogsSpecs:
-    """Where outputs go.
+    """The destinations of outputs.
 
     Args:
         log_dir: where files are kept; a temporary folder if None and files are asked for.
@@ -86,7 +86,7 @@ class LogsSpecs:
 
     @property
     def root_log_dir(self) -> str | None:
-        """Where files are kept."""
+        """The folder in which files are kept."""
         return self._root_log_dir
 
     def logs(self, run_id: str, role: str, processes: int) -> Logs:

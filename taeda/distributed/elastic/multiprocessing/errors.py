@@ -18,7 +18,7 @@ __all__ = ["ChildFailedError", "ErrorHandler", "ProcessFailure", "get_error_hand
 
 @dataclass
 class ProcessFailure:
-    """How a process that a launcher started has failed.
+    """The failure of a process that a launcher started.
 
     Attributes:
         message: what it wrote to its error file (see :func:`record`), or how it ended.

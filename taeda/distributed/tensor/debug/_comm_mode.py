@@ -173,11 +173,11 @@ class CommDebugMode(TorchDispatchMode):
     # ---- results ----
 
     def get_total_counts(self) -> int:
-        """How many collectives there were."""
+        """The number of collectives."""
         return sum(self.comm_counts.values())
 
     def get_comm_counts(self) -> dict[OpOverloadPacket, int]:
-        """How many of each kind; 0 for others."""
+        """The number of each kind; 0 for others."""
         return self.comm_counts
 
     def get_parameter_info(self) -> dict[str, dict[str, Any]]:

@@ -60,7 +60,7 @@ class _Layer(ParallelStyle):
         self.use_local_output = use_local_output
 
     def _wanted(self, module: Module) -> Placement:
-        """How the input has to lie."""
+        """The placements that the input must have."""
         raise NotImplementedError
 
     def _placements(self, module: Module) -> dict[str, Placement]:
