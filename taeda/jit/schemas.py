@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 
 from .._core import Tensor
+from .._namespaces import above
 from .._schema import Argument, _parts, parse_schema
 from ..aten.signatures import signatures
 from ..aten.spellings import function_of
@@ -47,7 +48,7 @@ def find_function(space: str, name: str, overload: str = "") -> Callable | None:
     if space == "prim":
         return PRIMITIVES.get(name)
     if space != "aten":
-        return None
+        return above("library")._ops.get(f"{space}::{name}")
     named = f"{name}.{overload}"
     found = TENSORS.get(named) or SCALARS.get(named) or TENSORS.get(name) or function_of(name, overload)
     found = found or SCALARS.get(name)
@@ -132,11 +133,18 @@ def _lines() -> dict[str, list[str]]:
     return signatures() | {line[: line.index("(")]: [line] for line in own}
 
 
-@functools.cache
 def overloads(qualified: str) -> tuple[Schema, ...]:
     """The signatures of ``aten::add`` that return new results, without ``out``; none if there is no such op. Integers'
-    signatures come first.
+    signatures come first. An op of a library has one.
     """
+    if qualified.startswith(("aten::", "prim::")) or "::" not in qualified:
+        return _native(qualified)
+    own = above("library")._ops.get(qualified)
+    return () if own is None else (Schema(f"{qualified}{own._schema}"),)
+
+
+@functools.cache
+def _native(qualified: str) -> tuple[Schema, ...]:
     read = [parse_schema(line) for line in _lines().get(qualified, ())]
     found = [Schema(s.name + s.text) for s in read if not s.outs]
     return tuple(sorted(found, key=lambda s: _FIRST.index(s.overload) if s.overload in _FIRST else len(_FIRST)))
