@@ -127,12 +127,9 @@ class _Recorder:
 
     def record(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
         """Make the Node."""
-        own = bool(args) and isinstance(args[0], Tensor) and hasattr(Tensor, function.__name__)
+        kind, target = _names.step_of(function, args)
         args, kwargs = map_aggregate(args, self.of), map_aggregate(kwargs, self.of)
-        if own and _names.space_of(function) is None:
-            proxy = self.tracer.create_proxy("call_method", function.__name__, args, dict(kwargs))
-        else:
-            proxy = self.tracer.create_proxy("call_function", function, args, dict(kwargs))
+        proxy = self.tracer.create_proxy(kind, target, args, dict(kwargs))
         if isinstance(result, Tensor):
             self.track(result, proxy)
             return
