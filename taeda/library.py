@@ -145,6 +145,8 @@ class CustomOpDef(CustomOp):
     generate_vmap_rule = False
     #: The result of a call whose arguments require grad: an error when it is differentiated, at once, or constants.
     without_derivative = "later"
+    #: Whether it stands for the ops that its implementation calls: a graph has these.
+    composite = False
     #: Where a derivative can be given, and what else can be said of an op without one.
     _gives_derivative, _says_none = (
         "register_autograd or bind(backward=...)",
@@ -1187,6 +1189,7 @@ def _implement(name: str, key: str, function: Callable) -> None:
         _waiting.setdefault(name, []).append((key, function))  # of PyTorch's own ops it is not used
     elif key.lower() in _KEYS:
         _ops[name]._use(function)
+        _ops[name].composite = key.lower() == "compositeimplicitautograd"
     elif key.lower() == "meta":
         _ops[name].register_fake(function)
     elif key.lower().startswith("autocast"):

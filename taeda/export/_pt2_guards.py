@@ -37,9 +37,9 @@ def written(guards: Sequence[tuple[Expr, bool]], inputs: Sequence[InputCheck], w
     for check, place in zip(inputs, where, strict=True):
         for d, size in enumerate(check.sizes or ()):
             for name in size.symbols() if isinstance(size, Expr) else ():
-                factors, constant = size.linear() or ({}, 0)
-                if list(factors) == [name]:
-                    sources.setdefault(name, f"(({place}.size()[{d}] - {constant}) // {factors[name]})")
+                linear = size.linear()
+                if linear is not None and list(linear[0]) == [name]:
+                    sources.setdefault(name, f"(({place}.size()[{d}] - {linear[1]}) // {linear[0][name]})")
                 if not size.args:
                     sources[name] = f"{place}.size()[{d}]"
     texts = []

@@ -77,8 +77,8 @@ def records_of(ep: ExportedProgram) -> dict[str, bytes]:
 
 
 def _written_whole(ep: ExportedProgram) -> set[Any]:
-    """The functions of ``nn.functional`` and ``nn.lower`` that ATen has an op for with the arguments of each call."""
-    known = {f for f, (space, _) in _names._functions().items() if space == "nn.functional"}
+    """The functions of ``nn.functional``, ``nn.lower`` and ``fft`` that ATen has with the arguments of each call."""
+    known = {f for f, (space, _) in _names._functions().items() if space in ("nn.functional", "fft")}
     known |= {f for f in vars(nn.lower).values() if isinstance(f, Composite)}
     found: dict[Any, bool] = {}
     graphs = [module.graph for module in ep.graph_module.modules() if isinstance(module, GraphModule)]

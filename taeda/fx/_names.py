@@ -86,6 +86,12 @@ def _functions() -> dict[Callable, tuple[str, str]]:
     return found
 
 
+def step_of(function: Any, args: tuple) -> tuple[str, Any]:
+    """The kind and target of the step that records a call: a method if the function has no other name."""
+    own = args and isinstance(args[0], Tensor) and hasattr(Tensor, function.__name__) and space_of(function) is None
+    return ("call_method", function.__name__) if own else ("call_function", function)
+
+
 def space_of(function: Any) -> tuple[str, str] | None:
     """The public module and name of a function of the package; None if it has none."""
     try:

@@ -421,9 +421,7 @@ class Session(TorchFunctionMode):
             return "attribute", name
         if type(func) not in (Op, Composite) or name == "manual_seed":
             return "", None
-        if args and isinstance(args[0], Tensor) and hasattr(Tensor, name) and _names.space_of(func) is None:
-            return "call_method", name
-        return "call_function", func
+        return _names.step_of(func, args)
 
     def outside(self, func: Any, args: tuple, kwargs: dict, reason: str = "") -> Any:
         """Call ``func`` on the values. A ``reason`` says why they are needed before the end of the function.

@@ -96,7 +96,6 @@ class Recorder:
     """
 
     composites = True
-    records = True  #: what others write to memory it does not see
 
     def __init__(self, function: ir.Function, values: list[Any], root: nn.Module | None = None) -> None:
         self.function = function
@@ -358,7 +357,8 @@ class Recorder:
 
     def record(self, e: ir.Expr, result: Any) -> Any:
         """Append a call and note its result."""
-        if isinstance(result, Tensor) and id(result) in self.known and self.known[id(result)].type == TENSOR:
+        written = isinstance(result, Tensor) and id(result) in self.known and self.known[id(result)].type == TENSOR
+        if written or result is None:
             self.body.append(ir.Do(e))  # in place
             return result
         variable = self.front.new_variable(f"v{self.front.places}", e.type)
@@ -399,6 +399,15 @@ class Recorder:
     def call_library(self, function: Callable, run: Callable, args: tuple, kwargs: dict) -> Any:
         """A call of a Python function that the language has too, under the same name."""
         return self._keep(self.front.python_value(function, self.node), lambda: run(*args, **kwargs), args, kwargs)
+
+    def custom_op(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        """A call of an op of the program's own: one step, whatever its implementation computes with."""
+        places, named = op._complete(args, kwargs)
+        given = [self.express(x) for x in places], {name: self.express(x) for name, x in named.items()}
+        e = self.front.op(op._qualname, *given, self.node)
+        with _recording(None):
+            result = op._compute(op, *args, **kwargs)
+        return self.record(e, result)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:

@@ -143,6 +143,17 @@ def test_what_a_file_keeps():
             module.module()(*args)
 
 
+def test_transforms_stay_one_step():
+    """Parts of a transform would have scales that ATen's parts cannot have."""
+
+    def transforms(t, x, n):
+        return t.fft.ihfft2(x, s=(3, 10), norm="ortho"), t.fft.rfft2(x)
+
+    program = taeda.export.export(Calls(taeda, transforms), as_taeda(inputs()))
+    args = inputs(3, 1)
+    compare(loaded(program).module()(*args), transforms(taeda, *as_taeda(args)))
+
+
 def test_guards_of_files_of_pytorch():
     class Model(torch.nn.Module):
         def forward(self, x, y):

@@ -109,6 +109,16 @@ class _Recorder:
             self.record(function, args, kwargs, result)
         return result
 
+    def custom_op(self, op: Any, args: tuple, kwargs: dict) -> Any:
+        """A call of an op of the program's own: one step, whatever its implementation computes with."""
+        if op.composite:
+            return NotImplemented
+        args, kwargs = op._without_defaults(args, kwargs)
+        with _recording(None):
+            result = op._compute(op, *args, **kwargs)
+        self.record(op._overload, args, kwargs, result)
+        return result
+
     def note_detached(self, source: Tensor, made: Tensor) -> None:
         """Record ``made``, which is ``source.detach()`` or ``source.data``: no op makes it, so no call tells of it."""
         known = self.of(source)
@@ -117,16 +127,13 @@ class _Recorder:
 
     def record(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
         """Make the Node."""
-        own = bool(args) and isinstance(args[0], Tensor) and hasattr(Tensor, function.__name__)
+        kind, target = _names.step_of(function, args)
         args, kwargs = map_aggregate(args, self.of), map_aggregate(kwargs, self.of)
-        if own and _names.space_of(function) is None:
-            proxy = self.tracer.create_proxy("call_method", function.__name__, args, dict(kwargs))
-        else:
-            proxy = self.tracer.create_proxy("call_function", function, args, dict(kwargs))
+        proxy = self.tracer.create_proxy(kind, target, args, dict(kwargs))
         if isinstance(result, Tensor):
             self.track(result, proxy)
             return
-        for i, part in enumerate(result):
+        for i, part in enumerate(result or ()):
             if isinstance(part, Tensor):
                 self.track(part, self.tracer.create_proxy("call_function", getitem, (proxy, i), {}))
 
@@ -137,14 +144,16 @@ def _place(x: Tensor) -> Any:
 
 
 @contextmanager
-def _recording(mode: _Recorder) -> Iterator[None]:
-    before = get_proxy_mode()
+def _recording(mode: _Recorder | None) -> Iterator[None]:
+    """``mode`` records within it; None: nothing does."""
+    before, stack = get_proxy_mode(), _core.mode_stack()
     _thread.mode = mode
-    _core.set_mode_stack([mode, *_core.mode_stack()])
+    rest = [other for other in stack if not isinstance(other, _Recorder)]
+    _core.set_mode_stack(rest if mode is None else [mode, *stack])
     try:
         yield
     finally:
-        _core.set_mode_stack([other for other in _core.mode_stack() if other is not mode])
+        _core.set_mode_stack(stack)
         _thread.mode = before
 
 

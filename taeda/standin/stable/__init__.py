@@ -87,8 +87,8 @@ def _function(label: str, call: Callable, address: int, schema: Any, forms: list
     def run(*args: Any, **kwargs: Any) -> Any:
         if any(getattr(mode, "records", False) for mode in mode_stack()):
             raise NotImplementedError(
-                f"{label}: jit.trace and make_fx cannot record a library's function, which writes to memory by itself; "
-                "torch.export and torch.compile take it as one op"
+                f"{label}: make_fx records what an op for CompositeImplicitAutograd calls, and a library's function "
+                "writes to memory by itself; register it for the CPU"
             )
         given = [*args, *(kwargs.get(a.name, a.default) for a in schema.arguments[len(args) :])]
         made = call(address, given, forms, results)
