@@ -172,6 +172,8 @@ def check_error(res: int) -> None:
 def _typed(name: str) -> Any:
     class Meta(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+            if not is_available():
+                raise TypeError(f"type cuda.{name} not available. Torch not compiled with CUDA enabled.")
             _lacking.lacking(name)
 
         def __instancecheck__(cls, x: Any) -> bool:

@@ -355,7 +355,7 @@ def nonzero(input, *, as_tuple=False, out=None):
         ``int64``, ``(elements, input.dim())``, the coordinates of one element in each row, in row-major order; with
         ``as_tuple`` a tuple of ``input.dim()`` vectors.
     Raises:
-        TypeError: ``out`` is given with ``as_tuple``.
+        RuntimeError: ``out`` is given with ``as_tuple``.
     Examples:
         >>> x = taeda.tensor([[0, 7], [8, 9]])
         >>> taeda.nonzero(x)
@@ -366,7 +366,7 @@ def nonzero(input, *, as_tuple=False, out=None):
         tensor([7, 8, 9])
     """
     if as_tuple and out is not None:
-        raise TypeError("nonzero(): argument 'out' is for the matrix of coordinates; leave as_tuple out")
+        raise RuntimeError("nonzero(): argument 'out' is for the matrix of coordinates; leave as_tuple out")
     if not as_tuple:
         return argwhere(input) if out is None else argwhere(input, out=out)
     return argwhere(unsqueeze(input, 0) if input.dim() == 0 else input).unbind(1)

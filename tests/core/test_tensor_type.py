@@ -85,6 +85,11 @@ def test_pieces_of_sizes_are_sizes():
         (lambda t: t.Tensor.__new__(t.Tensor, 2, device="meta"), RuntimeError),
         (lambda t: t.FloatTensor(device="meta"), RuntimeError),
         (lambda t: t.FloatTensor.__new__(t.Tensor), TypeError),
+        pytest.param(
+            lambda t: t.cuda.FloatTensor(2),
+            TypeError,
+            marks=pytest.mark.skipif(taeda.cuda.is_available(), reason="there is a GPU"),
+        ),
     ],
 )
 def test_what_old_constructors_refuse(make, error):

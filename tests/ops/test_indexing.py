@@ -298,3 +298,10 @@ def test_masks_without_dimensions_are_counted_by_index_put(indices):
     values.requires_grad_()
     (x.index_put(tensors, values) * taeda.arange(6.0).view(3, 2)).sum().backward()
     assert values.grad.tolist() == x[key].tolist()
+
+
+def test_coordinates_of_nonzero_elements_as_a_tuple_have_no_out():
+    out = taeda.empty(0, 1, dtype=taeda.int64)
+    with pytest.raises(RuntimeError, match="out"):
+        taeda.nonzero(taeda.ones(3), as_tuple=True, out=out)
+    assert taeda.nonzero(taeda.ones(3), as_tuple=False, out=out) is out and out.shape == (3, 1)

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import torch
 from torch.autograd.functional import _as_tuple, _construct_standard_basis_for, _grad_postprocess, _tuple_postprocess
@@ -59,20 +61,45 @@ for check, given in ((torch._check_with, False), (torch._check_tensor_all_with, 
 """
 
 
-def test_names_behave_as_there():
+GUARDS = """
+import torch
+lib = torch.library.Library("guarded", "DEF")
+lib.define("plus(Tensor x) -> Tensor"); lib.impl("plus", lambda x: x + 1, "CPU")
+keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU) | torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
+def cast(x):
+    with torch._C._ExcludeDispatchKeyGuard(keys):
+        return torch.ops.guarded.plus(x.float()), torch.is_autocast_enabled("cpu"), (torch.ones(1, 1) @ torch.ones(1, 1)).dtype
+def cast2(x):
+    made, *seen = cast(x)
+    print(*seen, made.dtype)
+    return made
+lib.impl("plus", cast2, "AutocastCPU")
+half = torch.ones(1, dtype=torch.bfloat16)
+with torch.autocast("cpu"):
+    print(torch.ops.guarded.plus(half).dtype, torch.is_autocast_enabled("cpu"))
+    with torch._C._DisableAutocast():
+        print(torch.ops.guarded.plus(half).dtype, torch.is_autocast_enabled("cpu"))
+print(torch._custom_ops.get_ctx(), torch._C._LinAlgError is torch.linalg.LinAlgError)
+from torch._library.effects import EffectType
+print(list(EffectType))
+"""
+
+
+@pytest.mark.parametrize("program, lines", [(PROGRAM, 19), (GUARDS, 5)], ids=["names", "guards"])
+def test_names_behave_as_there(program, lines):
     def run(*command):
         done = subprocess.run([sys.executable, "-W", "ignore", *command], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
 
-    got = run("-m", "taeda.standin", "-c", PROGRAM)
-    assert len(got) == 19
+    got = run("-m", "taeda.standin", "-c", program)
+    assert len(got) == lines
     try:
         import torch
     except ImportError:
         return
     assert torch.__version__.startswith("2.13")
-    assert got == run("-c", PROGRAM)
+    assert got == run("-c", program)
 
 
 def test_every_name_of_the_tables_is_there():

@@ -35,6 +35,7 @@ NAMES: dict[str, dict[str, str]] = {
     "_C": {
         ".root": "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device",
         "_core": "_set_grad_enabled=set_grad_enabled",
+        "linalg": "_LinAlgError=LinAlgError",
     },
     "_C._profiler": {".utils": "_ExperimentalConfig"},
     "_classes": {"standin.overlay._ops": "classes"},
