@@ -743,7 +743,7 @@ def resolve_name(f: Callable) -> str | None:
 @functools.cache
 def _names() -> dict[Any, str]:
     """The public names of functions. Of several, the last namespace's counts, as in PyTorch."""
-    found = {}
+    found: dict[Any, str] = {}
     for name, value in _own().items():
         if name in _PLAIN:
             continue

@@ -146,3 +146,18 @@ with warnings.catch_warnings(record=True) as found:
 assert [w.category for w in found] == [UserWarning] and "requires_grad" in str(found[0].message)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_old_names_of_linear_algebra_warn_once():
+    code = """
+import warnings
+import taeda
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    eye = taeda.eye(2)
+    for _ in range(2):
+        taeda.qr(eye), taeda.cholesky(eye), taeda.lu(eye), taeda.chain_matmul(eye, eye)
+assert [w.category for w in found] == [UserWarning] * 4 and all("deprecated" in str(w.message) for w in found)
+assert {w.filename for w in found} == {"<string>"}
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
