@@ -674,9 +674,8 @@ def _tensor_functions() -> set:
 def _namespaces() -> list[tuple[str, Any]]:
     """Modules whose functions can be overridden, by PyTorch's names; they lie above this one."""
     names = ("torch", "torch.functional", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special")
-    own = {"torch.functional": "taeda.nn.functional"}
     complete()
-    return [(name, importlib.import_module(own.get(name, "taeda" + name[5:]))) for name in names]
+    return [(name, importlib.import_module("taeda" + name[5:])) for name in names]
 
 
 @functools.cache
@@ -684,7 +683,7 @@ def get_overridable_functions() -> dict[Any, list[Callable]]:
     """The functions that ``__torch_function__`` sees, by namespace."""
     found: dict[Any, list[Callable]] = {}
     for label, space in _namespaces():
-        if label == "torch.functional":
+        if label == "torch.functional":  # parts of "torch"
             continue
         found[space] = [
             f
@@ -733,14 +732,32 @@ def _constant(parameters: str) -> Callable:
 
 def resolve_name(f: Callable) -> str | None:
     """The public name of an overridable function, such as ``torch.nn.functional.relu``."""
+    if isinstance(f, _core.Method):  # it equals its op
+        return f"torch.Tensor.{f.__name__}"
+    try:
+        return _names().get(f)
+    except TypeError:  # it has no hash
+        return None
+
+
+@functools.cache
+def _names() -> dict[Any, str]:
+    """The public names of functions. Of several, the last namespace's counts, as in PyTorch."""
+    found: dict[Any, str] = {}
+    for name, value in _own().items():
+        if name in _PLAIN:
+            continue
+        if isinstance(value, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
+            found[value.__get__] = f"torch.Tensor.{name}.__get__"
+            if not isinstance(value, property) or value.fset:
+                found[value.__set__] = f"torch.Tensor.{name}.__set__"
+        elif callable(value):
+            found[value] = f"torch.Tensor.{name}"
     for label, space in _namespaces():
-        name = getattr(f, "__name__", "")
-        if vars(space).get(name) is f:
-            return f"{label}.{name}"
-    name = getattr(f, "__name__", None)
-    if name == "__get__":
-        return f"torch.Tensor.{f.__self__.__name__}.__get__"  # type: ignore[attr-defined]
-    return f"torch.Tensor.{name}" if name is not None and getattr(Tensor, name, None) is f else None
+        for name, value in vars(space).items():
+            if not name.startswith("_") and callable(value) and not isinstance(value, type):
+                found[value] = f"{label}.{name}"
+    return found
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:

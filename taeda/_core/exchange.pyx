@@ -560,7 +560,7 @@ def copied(data, dtype=None, device=None, requires_grad=False, pin_memory=False)
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
             "sourceTensor.detach().clone().requires_grad_(True), rather than taeda.tensor(sourceTensor).",
             UserWarning,
-            stacklevel=2,
+            stacklevel=1,
         )
         source = data
         if source.holds != NOTHING and not has_mode():
@@ -694,7 +694,7 @@ cdef Tensor array_tensor(object array, bint warn):
             "The given NumPy array is not writable: writing to the tensor would write to memory that the array "
             "promises not to change. Copy the array to silence this warning.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=1,
         )
     for i in range(view.ndim):
         sizes[i], step = view.shape[i], view.strides[i]
@@ -789,7 +789,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
             "The given buffer is not writable: writing to the tensor would write to memory that its owner promises "
             "not to change. Copy the buffer to silence this warning.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=1,
         )
     cdef Tensor t = from_storage(foreign_storage(<char*>held.view.buf + skip, n * item, held), ALL_DTYPES[code], (n,),
                                  (1,))

@@ -684,14 +684,18 @@ cdef Tensor split_index(Tensor t, object index, list places):
             continue
         elif isinstance(item, str):
             raise TypeError(f"a tensor cannot be indexed with the string {item!r}")
-        elif is_sequence(item):
+        elif is_sequence(item) and hasattr(item, "__len__"):
             x = as_index_tensor(item)
             if x.nd == 0:
                 trivial = False
-                basic.append(int(x))
-                used += 1
+                if is_mask(x):
+                    basic.append(None)
+                    places.append(one_mask(bool(x)))
+                else:
+                    basic.append(int(x))
+                    used += 1
                 continue
-        elif hasattr(item, "__index__"):
+        elif hasattr(item, "__index__") and getattr(getattr(item, "dtype", None), "kind", None) != "b":  # no np.bool_
             trivial = False
             basic.append(item.__index__())
             used += 1

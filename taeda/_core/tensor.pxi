@@ -545,7 +545,7 @@ cdef class Tensor:
             warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
                           "attribute won't be populated during autograd.backward(). If you indeed want the .grad field "
                           "to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
-                          UserWarning, stacklevel=2)
+                          UserWarning, stacklevel=1)  # compiled functions have no frame
         return self.grad_
 
     @grad.setter
@@ -790,10 +790,10 @@ cdef class Tensor:
         return int(_real(_only(self)))
 
     def __float__(self):
-        return float(_real(_only(self)))
+        return float(_real(_number_of(self)))
 
     def __complex__(self):
-        return complex(_only(self))
+        return complex(_number_of(self))
 
     def __index__(self):
         if self.count != 1 or KIND[self.code] > 1:
@@ -1041,10 +1041,24 @@ def is_hollow(Tensor t not None):
     return t.holds == NOTHING
 
 
+cdef bint told_of_scalars = False
+
+
 cdef object _only(Tensor t):
     if t.count != 1:
         raise ValueError(f"only one element tensors can be converted to Python scalars, got sizes {t.shape}")
     return t.item()
+
+
+cdef object _number_of(Tensor t):
+    """:func:`_only`, with a warning the first time that it leaves a gradient behind."""
+    global told_of_scalars
+    if not told_of_scalars and t.requires_grad:
+        import warnings
+        told_of_scalars = True
+        warnings.warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                      "Consider using tensor.detach() first.", UserWarning, stacklevel=1)
+    return _only(t)
 
 
 cdef object _real(object x):

@@ -39,7 +39,7 @@ def functional_call(
         >>> taeda.func.functional_call(layer, weights, taeda.tensor([3.0, 4.0]))
         tensor([43.])
     """
-    from ..nn.utils.stateless import functional_call as call
+    from ..nn.utils.stateless import call_with
 
     if isinstance(parameter_and_buffer_dicts, Mapping):
         merged = dict(parameter_and_buffer_dicts)
@@ -57,7 +57,7 @@ def functional_call(
             f"{type(parameter_and_buffer_dicts)}"
         )
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    return call(module, merged, args, kwargs, tie_weights=tie_weights, strict=strict)
+    return call_with(module, merged, args, kwargs, tie_weights, strict)
 
 
 def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

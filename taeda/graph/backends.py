@@ -30,6 +30,10 @@ class BackendCompilerFailed(TorchDynamoException):
         super().__init__(f"backend={self.backend_name!r} raised:\n{type(inner_exception).__name__}: {inner_exception}")
 
 
+class InternalTorchDynamoError(TorchDynamoException):
+    """A defect of PyTorch's tracer, which ``compile`` does not have; programs name it to catch it."""
+
+
 class Unsupported(TorchDynamoException):
     """``fullgraph=True``, and the program needs a value before its end."""
 

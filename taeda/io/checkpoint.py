@@ -170,7 +170,7 @@ def _load_bytes(data: Any, map_location: Any, share: bool, unpickle: Callable) -
         raise RuntimeError(
             "load: the file is a tar archive, as PyTorch wrote before 0.2; load and save it with PyTorch first"
         )
-    raise RuntimeError(f"load: the file is neither PyTorch's nor safetensors': it starts with {head!r}")
+    raise UnpicklingError(f"load: the file is neither PyTorch's nor safetensors': it starts with {head!r}")
 
 
 # ---- save ------------------------------------------------------------------------------------------------------------

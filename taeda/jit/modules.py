@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from .._core import Tensor
 from . import ir, printer
 from .graph import Graph, build
 from .hooks import HOOKS
+from .marks import is_ignored, is_unused
 from .types import ClassType, convert
 
 
@@ -153,12 +155,15 @@ class RecursiveScriptModule(ScriptModule):
                 return space["_attributes"][name]
             if name in kind.constants:
                 return kind.constants[name]
+            original = space.get("_original")  # the scripted module, for functions that stay in Python
+            plain = getattr(type(original), name, None)
+            if callable(plain) and (is_ignored(plain) or is_unused(plain)):
+                return types.MethodType(plain, self)
             found = kind.method(name)
             if isinstance(found, ir.Function):
                 return ScriptMethod(self, found)
             if callable(found):  # a function that is ignored
                 return lambda *args, **kwargs: found(self, *args, **kwargs)
-            original = space.get("_original")  # the scripted module, for functions that stay in Python
             if original is not None and name in vars(original):
                 return vars(original)[name]
             raise AttributeError(f"'{self.original_name}' object has no attribute '{name}'") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import warnings
 from typing import Any
 
 from .. import _core
@@ -17,6 +16,7 @@ from .._core.exchange import tensor as make_tensor
 from .._core.factories import finish
 from .._core.memory import device_storage
 from .._core.tensor import from_storage
+from .._warn import warn_caller
 from ._lazy import np
 from .copies import clone, convert, to_dtype
 from .creation import blank, contiguous_strides, empty_in_format
@@ -114,9 +114,7 @@ def to(input, *args, **kwargs):
     if dtype is None:
         dtype = input.dtype
     if input.is_complex() and not dtype.is_complex and dtype is not _core.bool_:
-        warnings.warn(
-            "Casting complex values to real discards the imaginary part; take x.real or x.abs()", stacklevel=2
-        )
+        warn_caller("Casting complex values to real discards the imaginary part; take x.real or x.abs()")
     if memory_format is not None and memory_format is not _core.preserve_format:
         moved = dtype is not input.dtype and not input.is_contiguous(memory_format=memory_format)
         if moved or memory_format is not _suggested_format(input):

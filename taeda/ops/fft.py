@@ -618,6 +618,11 @@ ihfftn = _many(
 )  # fmt: skip
 
 
+def _check_frequencies(name, dtype):
+    if dtype is not None and not dtype.is_floating_point and not dtype.is_complex:
+        raise RuntimeError(f"{name} requires a floating point or complex dtype, got {dtype}")
+
+
 @composite(method=False)
 def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, out=None):
     """The frequencies that belong to the elements of :func:`taeda.fft.fft`: ``[0, 1, ..., (n - 1) // 2, -(n // 2), ...,
@@ -628,12 +633,15 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=No
         d: the time from one point to the next; frequencies are in periods per unit of it.
     Returns:
         A vector of ``n`` elements.
+    Raises:
+        RuntimeError: ``dtype`` has whole numbers only.
     Examples:
         >>> taeda.fft.fftfreq(4)
         tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
         >>> taeda.fft.fftfreq(4, d=0.25)  # four samples a second: in hertz
         tensor([ 0.,  1., -2., -1.])
     """
+    _check_frequencies("fftfreq", dtype)
     made = roll(arange(n, dtype=dtype or _core.get_default_dtype()) - n // 2, -(n // 2)) / (n * d)
     return made.requires_grad_(requires_grad) if out is None else write_out(fftfreq, out, made)
 
@@ -647,10 +655,13 @@ def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False, layout=N
         d: the time from one point to the next; frequencies are in periods per unit of it.
     Returns:
         A vector of ``n // 2 + 1`` elements.
+    Raises:
+        RuntimeError: ``dtype`` has whole numbers only.
     Examples:
         >>> taeda.fft.rfftfreq(4)
         tensor([0.0000, 0.2500, 0.5000])
     """
+    _check_frequencies("rfftfreq", dtype)
     made = arange(n // 2 + 1, dtype=dtype or _core.get_default_dtype()) / (n * d)
     return made.requires_grad_(requires_grad) if out is None else write_out(rfftfreq, out, made)
 

@@ -7,8 +7,9 @@ import math
 from typing import Any
 
 from .. import _core
-from .._core import Composite, Tensor, bool_, gemm, install, renamed
+from .._core import Composite, Size, Tensor, bool_, gemm, install, renamed
 from .._core import tensor as core
+from .._warn import warn_once
 from . import flops
 from .creation import eye
 from .pointwise import addcmul, check_factor
@@ -479,6 +480,8 @@ def chain_matmul(*matrices):
         tensor([[12., 12.],
                 [12., 12.]])
     """
+    package = Size.__module__
+    warn_once(f"{package}.chain_matmul is deprecated. Use {package}.linalg.multi_dot, which takes a list.")
     return multi_dot(matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices)
 
 

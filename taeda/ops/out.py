@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from .. import _core
 from .._core import Op, Tensor
 from .._core.mends import not_tensor
+from .._warn import warn_caller
 
 
 def write_out(op: Any, out: Any, result: Any, arguments: Any = ()) -> Any:
@@ -97,12 +97,10 @@ def _check_out_dtype(op: Any, name: str, out: Tensor, result: Tensor) -> None:
 def _resize_out(out: Tensor, result: Tensor, keep_strides: bool) -> None:
     """Give ``out`` the sizes of ``result``, maybe its strides, in its own storage; warn where it had elements."""
     if out.numel():
-        warnings.warn(
+        warn_caller(
             f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
             f"match the required output shape {list(result.shape)}. Make it of that shape, or empty it with "
-            "out.resize_(0).",
-            UserWarning,
-            stacklevel=4,
+            "out.resize_(0)."
         )
     out.resize_(result.shape)
     if keep_strides and not result.is_contiguous() and _core.is_dense_tensor(result):

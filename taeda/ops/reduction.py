@@ -5,12 +5,12 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-import warnings
 from typing import Any
 
 from .._core import ALL_DTYPES, Tensor, bool_, get_default_dtype, indexing, int64, uint8, wrapped_dim
 from .._core.callbacks import callbacks
 from .._core.reduce import Reducer
+from .._warn import warn_caller
 from ._choices import choice, picked_one
 from .table import OPS, Ints, composite, expect_tensors, primitive, result_type
 
@@ -539,11 +539,9 @@ def _arguments(name, dim, unbiased, correction):
 
 
 def _warn_freedom(name, input, dim, correction):
-    warnings.warn(
+    warn_caller(
         f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-        f"(correction={correction:g}, shape {tuple(input.shape)}, dim={dim}).",
-        UserWarning,
-        stacklevel=4,
+        f"(correction={correction:g}, shape {tuple(input.shape)}, dim={dim})."
     )
 
 

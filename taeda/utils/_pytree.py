@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -28,7 +29,8 @@ class _Node(NamedTuple):
     keys: Callable[[Any, Any], list]
 
 
-class SequenceKey(NamedTuple):
+@dataclass(frozen=True)
+class SequenceKey:
     """A place in a list or tuple."""
 
     idx: int
@@ -41,7 +43,8 @@ class SequenceKey(NamedTuple):
         return sequence[self.idx]
 
 
-class MappingKey(NamedTuple):
+@dataclass(frozen=True)
+class MappingKey:
     """A place in a dict."""
 
     key: Any
@@ -54,7 +57,8 @@ class MappingKey(NamedTuple):
         return mapping[self.key]
 
 
-class GetAttrKey(NamedTuple):
+@dataclass(frozen=True)
+class GetAttrKey:
     """An attribute."""
 
     name: str
@@ -529,7 +533,7 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
         children = [written(s) for s in spec.children_specs]
         return {"type": names[spec.type], "context": json.dumps(spec.context), "children_spec": children}
 
-    return json.dumps((1, written(treespec)), separators=(",", ":"))
+    return json.dumps((1, written(treespec)))
 
 
 def treespec_loads(serialized: str) -> TreeSpec:

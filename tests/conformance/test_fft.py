@@ -82,6 +82,10 @@ def test_frequencies_and_shifts():
     for n in (1, 4, 5):
         close(taeda.fft.fftfreq(n, 0.5), torch.fft.fftfreq(n, 0.5))
         close(taeda.fft.rfftfreq(n, 0.5), torch.fft.rfftfreq(n, 0.5))
+    for f in (torch, taeda):
+        for make in (f.fft.fftfreq, f.fft.rfftfreq):
+            with pytest.raises(RuntimeError, match="floating point"):
+                make(4, dtype=f.int64)
     x = torch.arange(20.0).reshape(4, 5)
     for dim in (None, 0, (0, 1)):
         close(taeda.fft.fftshift(ours(x), dim), torch.fft.fftshift(x, dim))

@@ -458,3 +458,19 @@ def test_sums_of_16_bit_floats_are_rounded_once(dtype, rows):
     exact = sums(taeda, taeda.float64)
     for ours, their, right in zip(sums(taeda, getattr(taeda, dtype)), theirs, exact, strict=True):
         assert abs(ours - right).max() <= abs(their - right).max() * 1.001 + 1e-6
+
+
+@pytest.mark.parametrize("item", [np.bool_(True), np.bool_(False), np.array(True), np.array(False), np.array(1)])
+@pytest.mark.parametrize("at", ["alone", "first", "last"])
+def test_arrays_and_numbers_of_numpy_without_dimensions(item, at):
+    """NumPy's bool is no index, an array of one bool is a mask, and an array of one integer is that integer."""
+    index = {"alone": item, "first": (item, 0), "last": (0, item)}[at]
+    found = []
+    for lib in (torch, taeda):
+        x, y = lib.arange(6.0).reshape(2, 3), lib.zeros(2, 3)
+        try:
+            y[index] = 1.0
+            found.append((x[index].tolist(), y.tolist()))
+        except IndexError:
+            found.append(IndexError)
+    assert found[0] == found[1]

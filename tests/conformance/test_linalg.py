@@ -378,3 +378,11 @@ def test_lu_of_a_singular_matrix_is_no_error():
             warnings.simplefilter("ignore")
             assert f.lu(f.zeros(2, 2))[0].tolist() == [[0.0, 0.0], [0.0, 0.0]]
             assert f.lu(f.ones(2, 2), get_infos=True)[2].item() == 2
+
+
+@pytest.mark.parametrize("p", ["fro", "nuc", 1, float("inf")])
+def test_condition_of_a_singular_matrix_is_infinite(p):
+    for f in (torch, taeda):
+        assert f.linalg.cond(f.ones(3, 3), p).item() == float("inf")
+        batch = f.linalg.cond(f.stack([f.eye(2), f.ones(2, 2)]), p).tolist()
+        assert batch[1] == float("inf") and batch[0] == pytest.approx({"fro": 2.0, "nuc": 4.0}.get(p, 1.0))

@@ -114,6 +114,10 @@ def test_trees():
             spec.num_nodes,
             p.tree_any(lambda x: x == 3, tree),
             spec == p.tree_structure(tree),
+            p.treespec_dumps(p.tree_structure([1, (2,)])),
+            repr(p.MappingKey("a")),
+            p.SequenceKey(1) == p.MappingKey(1),
+            isinstance(p.GetAttrKey("x"), tuple),
         )
 
     assert fn(taeda) == fn(torch)

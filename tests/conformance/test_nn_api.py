@@ -596,11 +596,15 @@ def fusion_and_more(L):
     yield made.weight.device.type, tuple(made.weight.shape), before == L.get_rng_state().tolist()
     m = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
     values = {k: L.zeros_like(v) for k, v in m.named_parameters()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         call = u.stateless.functional_call
-        yield call(m, values, (L.ones(3, 2),)), m[0].weight is dict(m.named_parameters())["0.weight"]
-        yield failure(call, m, values, L.ones(3, 2), strict=True), failure(call, m, {"nope": L.zeros(1)}, L.ones(3, 2))
+        given = call(m, values, (L.ones(3, 2),)), m[0].weight is dict(m.named_parameters())["0.weight"]
+        failed = (
+            failure(call, m, values, L.ones(3, 2), strict=True),
+            failure(call, m, {"nope": L.zeros(1)}, L.ones(3, 2)),
+        )
+    yield given, failed, FutureWarning in [w.category for w in told]
 
 
 LAZY = ["Linear", "Conv1d", "Conv2d", "ConvTranspose2d", "BatchNorm1d", "BatchNorm2d", "InstanceNorm2d"]

@@ -492,3 +492,20 @@ def test_classes_of_what_is_differentiated():
         return given, got
 
     both(fn)
+
+
+@pytest.mark.parametrize(
+    "name",
+    "add einsum split linalg.svd fft.fft special.erf nn.functional.relu nn.functional.conv2d nn.functional.softmax "
+    "Tensor.add Tensor.view Tensor.requires_grad_ Tensor.__getitem__ Tensor.T.__get__ Tensor.grad.__set__".split(),
+)
+def test_names_of_functions(name):
+    """``resolve_name`` gives PyTorch's names, also of attributes."""
+
+    def resolved(lib):
+        f = lib
+        for part in name.split("."):
+            f = getattr(f, part)
+        return lib.overrides.resolve_name(f)
+
+    assert resolved(taeda) == resolved(torch)

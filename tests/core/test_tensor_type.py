@@ -1,5 +1,10 @@
 """The class Tensor: methods that programs add and replace, and what small methods answer."""
 
+import subprocess
+import sys
+import warnings
+
+import numpy as np
 import pytest
 
 import taeda
@@ -110,3 +115,54 @@ def test_a_tensor_of_a_storage_shares_it():
         x.new_tensor(x.storage()),
     ):
         assert made.data_ptr() == x.data_ptr() and made.tolist() == x.tolist()
+
+
+def test_warnings_name_the_line_of_the_program():
+    """A warning of a function names the line that calls it, however the function is made."""
+
+    def program():
+        taeda.tensor(taeda.ones(2))
+        _ = (taeda.ones(1, requires_grad=True) * 2).grad
+        taeda.frombuffer(b"abcd", dtype=taeda.uint8)
+        taeda.from_numpy(np.frombuffer(b"abcd", dtype="u1"))
+        taeda.ones(1).std()
+        taeda.ones(2, dtype=taeda.complex64).float()
+        taeda.add(taeda.ones(2), 1, out=taeda.empty(3))
+        taeda.cat([taeda.ones(2)], out=taeda.empty(3))
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        program()
+    first = program.__code__.co_firstlineno + 1
+    assert [(w.filename, w.lineno - first) for w in found] == [(__file__, i) for i in range(8)]
+
+
+def test_the_first_float_of_a_tensor_that_requires_grad_warns():
+    """``item()`` and ``int`` do not, as in PyTorch."""
+    code = """
+import math, warnings
+import taeda
+x = taeda.ones(1, requires_grad=True)
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    x.item(), int(x), bool(x), float(x.detach())
+    assert not found
+    float(x), math.sqrt(x), complex(x)
+assert [w.category for w in found] == [UserWarning] and "requires_grad" in str(found[0].message)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_old_names_of_linear_algebra_warn_once():
+    code = """
+import warnings
+import taeda
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    eye = taeda.eye(2)
+    for _ in range(2):
+        taeda.qr(eye), taeda.cholesky(eye), taeda.lu(eye), taeda.chain_matmul(eye, eye)
+assert [w.category for w in found] == [UserWarning] * 4 and all("deprecated" in str(w.message) for w in found)
+assert {w.filename for w in found} == {"<string>"}
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

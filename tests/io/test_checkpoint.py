@@ -151,7 +151,7 @@ def test_arguments():
         files.save(1, "no such folder/x.pt")
     with pytest.raises(EOFError):
         loaded(b"")
-    with pytest.raises(RuntimeError, match="neither"):
+    with pytest.raises(pickle.UnpicklingError, match="neither"):
         loaded(b"hello, world, this is no checkpoint")
 
 

@@ -192,6 +192,14 @@ class Helpers(nn.Module):
     def never(self, x: Tensor) -> Tensor:
         return undefined(x)  # noqa: F821
 
+    @taeda.jit.ignore
+    def apart(self, word):  # forward does not call it
+        return self.scale, word
+
+    @taeda.jit.unused
+    def aside(self, x):
+        return {"given": x}
+
     @property
     def doubled(self) -> float:
         return self.value * 2
@@ -210,6 +218,7 @@ def test_what_is_left_to_python():
     with pytest.raises(taeda.jit.Error, match="unused"):
         module(taeda.ones(1), True)
     assert module.scale == 3 and module.value == 1.5
+    assert module.apart("word") == (3, "word") and module.aside(1) == {"given": 1}
     module.value = 2
     assert module.value == 2.0 and type(module.value) is float
     with pytest.raises(RuntimeError, match="Expected a value of type 'float'"):

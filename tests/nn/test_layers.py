@@ -70,6 +70,15 @@ def test_packed_equals_one_by_one(kind):
         np.testing.assert_allclose(state[:, i].detach().numpy(), alone.detach().numpy(), rtol=1e-4, atol=1e-6)
 
 
+def test_sequences_of_a_padded_batch_are_copies():
+    """A write to one does not reach the batch, and each is contiguous, as in PyTorch."""
+    batch = taeda.arange(12.0).reshape(3, 2, 2)
+    first, second = nn.utils.rnn.unpad_sequence(batch, taeda.tensor([3, 2]))
+    assert first.stride() == second.stride() == (2, 1)
+    first.zero_()
+    assert batch[:, 0].tolist() == [[0, 1], [4, 5], [8, 9]]
+
+
 def test_attention_masks():
     taeda.manual_seed(0)
     layer = nn.MultiheadAttention(8, 2, batch_first=True)

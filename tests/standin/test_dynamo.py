@@ -93,6 +93,8 @@ def test_exceptions():
         """
         import torch, torch._dynamo
         from torch._dynamo.exc import BackendCompilerFailed, InvalidBackend, TorchDynamoException, Unsupported
+        from torch._dynamo.exc import InternalTorchDynamoError
+        assert issubclass(InternalTorchDynamoError, TorchDynamoException)
         cases = (
             (InvalidBackend, lambda: torch.compile(len, backend="nothing")),
             (BackendCompilerFailed, lambda: torch.compile(torch.relu, backend=lambda m, i: None)(torch.ones(1))),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from ..._core import Size
 from ..._typed import Tensor
 from ..modules.module import Module
 from ..parallel import DataParallel
@@ -82,7 +84,8 @@ def functional_call(
     module: Module, parameters_and_buffers: dict[str, Tensor], args: Any = None, kwargs: dict[str, Any] | None = None,
     *, tie_weights: bool = True, strict: bool = False,
 ) -> Any:  # fmt: skip
-    """``module(*args, **kwargs)`` with ``parameters_and_buffers`` in place of its own of those names.
+    """``module(*args, **kwargs)`` with ``parameters_and_buffers`` in place of its own of those names: the older form of
+    :func:`taeda.func.functional_call`.
 
     Args:
         module: what to call.
@@ -96,8 +99,21 @@ def functional_call(
     Raises:
         RuntimeError: the module is a DataParallel, or names do not fit with ``strict``.
     """
+    package = Size.__module__
+    warnings.warn(
+        f"`{package}.nn.utils.stateless.functional_call` is deprecated. Use `{package}.func.functional_call` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return call_with(module, parameters_and_buffers, args, kwargs, tie_weights, strict)
+
+
+def call_with(
+    module: Module, values: dict[str, Tensor], args: Any, kwargs: dict[str, Any] | None, tied: bool, strict: bool
+) -> Any:
+    """``module(*args, **kwargs)`` with ``values`` in place of its own parameters and buffers."""
     if isinstance(module, DataParallel):
         raise RuntimeError("The stateless API can't be used with nn.DataParallel module")
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
+    with _reparametrize_module(module, values, tied, strict):
         return module(*args, **(kwargs or {}))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import groupby
 
 from ... import _core
-from ..._core import Tensor
+from ..._core import Size, Tensor
 from ..._core.lapack import SMALL, small_cholesky
+from ..._warn import warn_once
 from ..matmul import matmul
 from ..table import composite, no_derivative, primitive, result_type
 from .lapack import H, batch_of, by_columns, call, check, check_same_dtype, columns, count_of, ints, raise_failed
@@ -106,6 +107,8 @@ def cholesky(input, upper=False):
         tensor([[2., 0.],
                 [1., 2.]])
     """
+    package = Size.__module__
+    warn_once(f"{package}.cholesky is deprecated in favor of {package}.linalg.cholesky.")
     check(input, "cholesky")
     made = linalg_cholesky_ex(input, upper=upper)
     raise_failed(made.info, "cholesky", _NOT_POSITIVE)

@@ -185,8 +185,10 @@ def linalg_cond(A, p=None):
     if not A.numel():
         return A.new_zeros(A.shape[:-2]).abs()
     inverse, info = linalg_inv_ex(A)
+    singular = info > 0
+    inverse = inverse.masked_fill(singular[..., None, None], 0)  # singular values need finite numbers
     made = linalg_matrix_norm(A, p) * linalg_matrix_norm(inverse, p)
-    return made.masked_fill(info > 0, math.inf)
+    return made.masked_fill(singular, math.inf)
 
 
 # ---- least squares ---------------------------------------------------------------------------------------------------

@@ -6,8 +6,9 @@ Derivatives follow from ``P^T A = L U`` block by block (Giles 2008, extended to 
 from __future__ import annotations
 
 from ... import _core
-from ..._core import Tensor
+from ..._core import Size, Tensor
 from ..._core.lapack import SMALL, small_lu, small_substitution
+from ..._warn import warn_once
 from ..creation import eye
 from ..joining import cat
 from ..matmul import matmul
@@ -230,6 +231,8 @@ def lu(A, pivot=True, get_infos=False):
         >>> pivots
         tensor([2, 2], dtype=taeda.int32)
     """
+    package = Size.__module__
+    warn_once(f"{package}.lu is deprecated in favor of {package}.linalg.lu_factor.")
     made = linalg_lu_factor_ex(A, pivot=pivot)
     return tuple(made) if get_infos else tuple(made[:2])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ... import _core
-from ..._core import Tensor
+from ..._core import Size, Tensor
 from ..._core.lapack import SMALL, small_qr
+from ..._warn import warn_once
 from ..creation import eye
 from ..joining import cat, stack
 from ..matmul import matmul
@@ -127,6 +128,8 @@ def qr(input, some=True):
         tensor([[3., 1.],
                 [4., 2.]])
     """
+    package = Size.__module__
+    warn_once(f"{package}.qr is deprecated in favor of {package}.linalg.qr.")
     return OldQr(*linalg_qr(input, "reduced" if some else "complete"))
 
 

@@ -44,7 +44,9 @@ NAMES: dict[str, dict[str, str]] = {
     "_dynamo.eval_frame": {"_compiled": "OptimizedModule", "standin.overlay._dynamo": "is_dynamo_supported"},
     "_dynamo.exc": {
         "export.dynamic_shapes": "UserError",
-        "graph.backends": "BackendCompilerFailed InvalidBackend TorchDynamoException Unsupported",
+        "graph.backends": (
+            "BackendCompilerFailed InternalTorchDynamoError InvalidBackend TorchDynamoException Unsupported"
+        ),
     },
     "_guards": {".root": "TracingContext"},
     "_higher_order_ops": {"func.control_flow": "associative_scan cond foreach_map map scan while_loop"},
