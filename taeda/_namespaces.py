@@ -58,7 +58,6 @@ ABOVE = {
     "_numpy": "NumPy's functions of tensors that require grad",
     "array_api": "`Tensor.__array_namespace__`",
     "aten": "`taeda.ops.aten`, PyTorch's name for it",
-    "library": "ops of libraries in scripts and traces",
     "aten.spellings": "an op by ATen's name: the records need `nn`, the names of ops do not",
     "compiler": "`Module.compile`",
     "distributed": "`nn.parallel.DistributedDataParallel`, `utils.data.DistributedSampler`",

@@ -406,7 +406,7 @@ class Recorder:
         given = [self.express(x) for x in places], {name: self.express(x) for name, x in named.items()}
         e = self.front.op(op._qualname, *given, self.node)
         with _recording(None):
-            result = op._compute(op, *args, **kwargs)
+            result = op._run(*args, **kwargs)
         return self.record(e, result)
 
     @contextmanager

@@ -115,7 +115,7 @@ class _Recorder:
             return NotImplemented
         args, kwargs = op._without_defaults(args, kwargs)
         with _recording(None):
-            result = op._compute(op, *args, **kwargs)
+            result = op._run(*args, **kwargs)
         self.record(op._overload, args, kwargs, result)
         return result
 
