@@ -115,3 +115,20 @@ def test_what_stands_for_its_ops_is_recorded_as_these(t):
     ops = t.library.ops.recorded if t is taeda else t.ops.recorded
     called = [n.name for n in recorded(t, lambda x: ops.open(x) + ops.whole(x), t.rand(2)).graph.nodes]
     assert called == ["x_1", "sin", "add", "whole", "add_1", "output"]
+
+
+@pytest.mark.parametrize("t", [taeda, torch], ids=["taeda", "torch"])
+def test_numbers_that_an_op_gives(t):
+    """A constant in ``make_fx``; ``jit.trace`` refuses them."""
+
+    @t.library.custom_op("recorded::size_of", mutates_args=(), schema="(Tensor x) -> int")
+    def size_of(x):
+        return x.numel()
+
+    def f(x):
+        return x * size_of(x)
+
+    module = recorded(t, f, t.ones(3))
+    assert module(t.arange(3.0)).tolist() == [0, 3, 6]
+    with pytest.raises(RuntimeError, match="recorded::size_of"):
+        t.jit.trace(f, t.ones(3))

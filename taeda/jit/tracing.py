@@ -407,6 +407,12 @@ class Recorder:
         e = self.front.op(op._qualname, *given, self.node)
         with _recording(None):
             result = op._run(*args, **kwargs)
+        number = next((x for x in pytree.tree_leaves(result) if isinstance(x, (bool, int, float))), None)
+        if number is not None:
+            raise RuntimeError(
+                f"jit.trace: {op._qualname} gives a number, {number!r}, which would be a constant of the program; "
+                f"script the function that calls it"
+            )
         return self.record(e, result)
 
     @contextmanager

@@ -133,7 +133,7 @@ class _Recorder:
         if isinstance(result, Tensor):
             self.track(result, proxy)
             return
-        for i, part in enumerate(result or ()):
+        for i, part in enumerate(result if isinstance(result, (tuple, list)) else ()):
             if isinstance(part, Tensor):
                 self.track(part, self.tracer.create_proxy("call_function", getitem, (proxy, i), {}))
 
