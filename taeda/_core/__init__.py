@@ -29,8 +29,8 @@ from .fusion import compute_now, compute_written, defer_ops
 from .launching import (
     bump,
     copy_tensor,
-    is_computed,
     is_dense_tensor,
+    kernels_run_on,
     label_node,
     launch,
     require_device,

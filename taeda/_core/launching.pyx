@@ -141,6 +141,6 @@ def is_dense_tensor(Tensor t):
     return is_dense(t)
 
 
-def is_computed(Tensor t):
+def kernels_run_on(Tensor t):
     """Whether kernels that are to write to ``t`` run, now or from a plan: not on device meta."""
     return t.device_type != META_NUMBER or current() != NULL

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from taeda.overrides import _disabled_torch_function_impl
 
 from .._core import Size, preserve_format
+from .._core.tensor import as_subclass
 from .._typed import Tensor
 from ..ops.creation import empty
 
@@ -52,7 +53,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = empty(0)
         if type(data) is Tensor or type(data) is Parameter:
-            return data.detach().as_subclass(cls).requires_grad_(requires_grad)
+            return as_subclass(data.detach(), cls).requires_grad_(requires_grad)
         t: Any = data.detach().requires_grad_(requires_grad)
         if type(t) is not type(data):
             raise RuntimeError(

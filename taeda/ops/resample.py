@@ -248,7 +248,7 @@ def _along(input, dim, line):
     inner, before = math.prod(sizes[dim + 1 :]), math.prod(sizes[:dim])
     inputs, sizes[dim] = _sides(line)
     result = _core.empty(sizes, x.dtype)
-    if result.numel() == 0 or not _core.is_computed(result):  # no tables of weights are made for meta
+    if result.numel() == 0 or not _core.kernels_run_on(result):  # no tables of weights are made for meta
         return result
     if inner == 1:
         return _of_planes(x.reshape(before, 1, inputs), _ONE, line).reshape(sizes)
@@ -281,7 +281,7 @@ def _of_planes(x, across, along):
     """Contiguous planes."""
     (in_h, out_h), (in_w, out_w) = _sides(across), _sides(along)
     out = _core.empty((*x.shape[:-2], out_h, out_w), x.dtype)
-    if out.numel() == 0 or not _core.is_computed(out):  # no tables of weights are made for meta
+    if out.numel() == 0 or not _core.kernels_run_on(out):  # no tables of weights are made for meta
         return out
     dtype = _dtype_of_weights(x)
     index, weight, taps = _table(across, dtype)
@@ -307,7 +307,7 @@ def _of_pixels(x, across, along):
     (in_h, out_h), (in_w, out_w) = _sides(across), _sides(along)
     channels, dtype = x.shape[3], _dtype_of_weights(x)
     out = _core.empty((x.shape[0], out_h, out_w, channels), x.dtype)
-    if out.numel() == 0 or not _core.is_computed(out):  # no tables of weights are made for meta
+    if out.numel() == 0 or not _core.kernels_run_on(out):  # no tables of weights are made for meta
         return out
     index_h, weight_h, taps_h = _table(across, dtype)
     index_w, weight_w, taps_w = _table(along, dtype)

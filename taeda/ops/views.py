@@ -1118,5 +1118,7 @@ def as_subclass(input, cls):
     if hasattr(input, "_of_class"):
         return input._of_class(cls)
     cls = getattr(cls, "_alone", cls)  # the class that vmap wrapped
-    leaf = input.requires_grad and input.is_leaf and _core.is_recorded()
-    return core.as_subclass(_core.label_node(input.view_as(input), "AliasBackward0") if leaf else input, cls)
+    recorded = _core.is_recorded() or not input.requires_grad
+    if recorded and input._without_memory is None:  # of sparse and nested tensors there are no views
+        input = _core.label_node(input.view_as(input), "AliasBackward0")
+    return core.as_subclass(input, cls)

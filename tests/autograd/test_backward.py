@@ -450,3 +450,23 @@ def test_a_leaf_as_another_class():
     assert x.grad.tolist() == [2, 2]
     with taeda.no_grad():
         assert x.as_subclass(Other).grad_fn is None
+
+
+class Plain(taeda.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("make, gradient", [
+    (lambda w: taeda.ones(2), [1, 1]),
+    (lambda w: w * 1, [4, 6]),
+    (lambda w: taeda.ones(4)[::2], [1, 1]),
+])  # fmt: skip
+def test_what_is_written_to_an_object_of_a_subclass_is_written_to_the_tensor(make, gradient):
+    w = taeda.tensor([2.0, 3.0], requires_grad=True)
+    a = make(w)
+    c = a.as_subclass(Plain)
+    assert c._is_view() and type(c) is Plain
+    c.mul_(w)
+    assert a.requires_grad and a.grad_fn is not None
+    a.sum().backward()
+    assert w.grad.tolist() == gradient
