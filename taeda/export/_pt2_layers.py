@@ -9,6 +9,7 @@ from typing import Any
 from taeda._core import Tensor
 from taeda.fx import Node
 from taeda.fx.experimental.symbolic_shapes import _Symbolic
+from taeda.ops.table import OPS
 
 from .. import _core
 from ._pt2 import _DTYPES
@@ -61,14 +62,17 @@ class Layers:
     def _recurrent(self, node: Node) -> None:
         """A layer of which the products with the input are there: ATen's network, with ones for those weights."""
         mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, *_ = node.args
-        if any(n is not sizes[0] and n != sizes[0] for n in sizes):
-            raise refuse(node, "a packed sequence")
+        steps = sizes  # a number that may change, of the whole batch
+        if node.target is OPS["_recurrent_layer"]:
+            if any(n is not sizes[0] and n != sizes[0] for n in sizes):
+                raise refuse(node, "a packed sequence")
+            steps = len(sizes)
         users = {n.args[1]: n for n in node.users}
         states = 2 if mode == "LSTM" else 1
         if any(i > states for i in users):
             raise refuse(node, "what its derivative needs is used")
         label, like = node.name, gates.meta["val"]
-        width, steps = like.shape[1], len(sizes)
+        width = like.shape[1]
 
         def part(name: str, target: str, x: dict, rank: int, **given: Any) -> dict:
             return self._part(f"{label}_{name}", target, x, rank, like, **given)

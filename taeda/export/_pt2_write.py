@@ -322,7 +322,7 @@ class _Writer(Layers):
             self._put(node)
         elif node.target in _CONTROL and not no_grad:
             self._control(node)
-        elif node.target is OPS["_recurrent_layer"]:
+        elif node.target in (OPS["_recurrent_layer"], OPS["_recurrent_steps"]):
             self._recurrent(node)
         elif node.target is nn.functional.embedding_bag:
             self._bags(node)

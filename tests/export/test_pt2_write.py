@@ -286,15 +286,17 @@ class Recurrent(taeda.nn.Module):
         return self.layer(x)
 
 
+@pytest.mark.parametrize("lengths", [(5, 5), (3, 7)])  # one, or any
 @pytest.mark.parametrize("kind, bias, bidirectional", [("LSTM", True, True), ("GRU", True, True), ("GRU", False, False),
                                                        ("RNN", False, True), ("LSTM", False, False)])  # fmt: skip
-def test_recurrent_layers_and_their_gradients(kind, bias, bidirectional):
+def test_recurrent_layers_and_their_gradients(kind, bias, bidirectional, lengths):
     model = Recurrent(kind, bias, bidirectional)
-    batch = taeda.export.Dim("batch", min=1, max=9)
-    program = taeda.export.export(model, (taeda.randn(2, 5, 3),), dynamic_shapes=({0: batch},))
+    batch, length = (taeda.export.Dim(name, min=1, max=9) for name in ("batch", "length"))
+    sizes = {0: batch} if lengths == (5, 5) else {0: batch, 1: length}
+    program = taeda.export.export(model, (taeda.randn(2, 5, 3),), dynamic_shapes=(sizes,))
     theirs, module = loaded(program).module(), program.module()
-    for size in (2, 4):
-        x = torch.randn(size, 5, 3)
+    for size, steps in zip((2, 4), lengths, strict=True):
+        x = torch.randn(size, steps, 3)
         got, want = theirs(x), module(as_taeda(x))
         compare(got, want)
         got[0].square().sum().backward()

@@ -45,7 +45,9 @@ def _projected_steps(
 
     from ...func.control_flow import scan  # few programs compile or export a loop
 
-    state, out = scan(step, state, gates.reshape(steps, state[0].size(0), gates.size(-1)), reverse=reverse)
+    gates = gates.reshape(steps, state[0].size(0), gates.size(-1))
+    state, out = scan(step, state, gates.flip(0) if reverse else gates)  # files of PyTorch have loops forwards alone
+    out = out.flip(0) if reverse else out
     return (out.reshape(-1, out.size(-1)), *state)
 
 
