@@ -476,9 +476,14 @@ def conv_tbc(input, weight, bias, pad=0):
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 
+def _pair(value, name: str, label: str) -> tuple[int, ...]:
+    """One number for both dimensions, or two. PyTorch checks a pair in either case."""
+    return _tuple(value if isinstance(value, (tuple, list)) else (value, value), 2, name, label)
+
+
 def _blocks(name, kernel_size, dilation, padding, stride, space):
-    kernel, dilation = _tuple(kernel_size, 2, name, "kernel_size"), _tuple(dilation, 2, name, "dilation")
-    padding, stride = _tuple(padding, 2, name, "padding"), _tuple(stride, 2, name, "stride")
+    kernel, dilation = _pair(kernel_size, name, "kernel_size"), _pair(dilation, name, "dilation")
+    padding, stride = _pair(padding, name, "padding"), _pair(stride, name, "stride")
     if min(kernel) <= 0 or min(dilation) <= 0 or min(stride) <= 0 or min(padding) < 0:
         raise RuntimeError(
             f"{name}: kernel size, dilation and stride should be greater than zero and padding not negative, but got "
@@ -538,7 +543,7 @@ def _im2col(input, kernel_size, dilation=1, padding=0, stride=1):
 
 @primitive(method=False, name="_fold_columns", batch="fold", planned=True)
 def _col2im(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    size = _tuple(output_size, 2, "fold", "output_size")
+    size = _pair(output_size, "fold", "output_size")
     kernel, dilation, padding, stride, count = _blocks("fold", kernel_size, dilation, padding, stride, size)
     n, c = input.shape[0], input.shape[1] // (kernel[0] * kernel[1])
     columns = input.reshape(n, c, *kernel, *count)
@@ -635,7 +640,7 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
         raise RuntimeError(f"fold: expected 2D or 3D input, but got input of size {list(input.shape)}")
     single = input.dim() == 2
     x = unsqueeze(input, 0) if single else input
-    size, kernel = _tuple(output_size, 2, "fold", "output_size"), _tuple(kernel_size, 2, "fold", "kernel_size")
+    size, kernel = _pair(output_size, "fold", "output_size"), _pair(kernel_size, "fold", "kernel_size")
     *_, count = _blocks("fold", kernel_size, dilation, padding, stride, size)
     if x.shape[1] % (kernel[0] * kernel[1]):
         raise RuntimeError(

@@ -27,7 +27,8 @@ def _sizes(shape, size, scale_factor, recompute: bool | None) -> tuple[list[int]
     """Output sizes, and the factors to use in place of the sizes' ratio (0 for none)."""
     n = len(shape) - 2
     if size is not None:
-        size = _core.whole_numbers(size, "interpolate", "size")
+        several = isinstance(size, (tuple, list))
+        size = _core.whole_numbers(size if several else (size,) * n, "interpolate", "size")
     if (size is None) == (scale_factor is None):
         which = "only one of" if size is not None else "either"
         raise ValueError(f"interpolate: {which} size or scale_factor should be defined")
@@ -48,7 +49,10 @@ def _sizes(shape, size, scale_factor, recompute: bool | None) -> tuple[list[int]
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         return [int(s) for s in given], [0.0] * n
     factors = [float(s) for s in given]
-    outputs = [math.floor(shape[i + 2] * factors[i]) for i in range(n)]
+    exact = [shape[i + 2] * factors[i] for i in range(n)]
+    if not recompute and not all(abs(x) < 2**63 for x in exact):
+        raise RuntimeError(f"interpolate: the sizes {exact} cannot be converted to int64 without overflow")
+    outputs = [math.floor(x) for x in exact]
     return outputs, [0.0] * n if recompute else factors
 
 
@@ -490,6 +494,7 @@ def affine_grid(theta, size, align_corners=None):
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    size = _core.whole_numbers(size, "affine_grid", "size")
     axes = [_base(s, align_corners, theta) for s in size[2:]]
     columns = []
     for i in reversed(range(n)):  # x first

@@ -351,8 +351,12 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 def _adaptive_size(name, n, shape, output_size, first):
     """Checked sizes of the output and of the input."""
     one = isinstance(output_size, int) or (n == 1 and not isinstance(output_size, (tuple, list)))
-    wanted = (output_size,) * n if one else tuple(output_size)
-    wanted = tuple(None if o is None and n > 1 else _core.whole_numbers(o, name, "output_size") for o in wanted)
+    if one:
+        wanted = (_core.whole_numbers(output_size, name, "output_size"),) * n
+    else:
+        wanted = tuple(
+            None if o is None and n > 1 else _core.whole_numbers((o,), name, "output_size")[0] for o in output_size
+        )
     if n > 1 and isinstance(output_size, (tuple, list)) and len(wanted) >= len(shape):
         raise ValueError(f"{name}: Input dimension should be at least {len(wanted) + 1}, got shape {list(shape)}")
     _check_shape(name, n, shape, first)

@@ -9,7 +9,7 @@ from .._core import Tensor, renamed
 from .._core import tensor as core
 from .._warn import warn_once
 from .creation import arange
-from .table import OPS, Ints, alias, checked, composite, is_index, primitive, spread, view
+from .table import OPS, Ints, alias, checked, composite, primitive, spread, view
 
 # ---- dimensions ------------------------------------------------------------------------------------------------------
 
@@ -115,8 +115,10 @@ def movedim(input, source, destination):
         taeda.Size([3, 32, 48])
     """
     n = input.dim()
-    source = (source,) if is_index(source) else tuple(source)
-    destination = (destination,) if is_index(destination) else tuple(destination)
+    source = _core.whole_numbers(source, "movedim", "source")
+    destination = _core.whole_numbers(destination, "movedim", "destination")
+    source = source if isinstance(source, tuple) else (source,)
+    destination = destination if isinstance(destination, tuple) else (destination,)
     if len(source) != len(destination):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "

@@ -136,3 +136,59 @@ def test_a_tensor_that_stands_for_a_number_keeps_its_value(call):
     n = taeda.tensor(5)
     call(n)
     assert n == 5
+
+
+def _resized(t, **given):
+    return t.nn.functional.interpolate(_image(t), **given)
+
+
+_BEYOND = {
+    "interpolate": lambda t, n: _resized(t, size=n),
+    "interpolate to two sizes": lambda t, n: _resized(t, size=(n, 2), mode="bilinear"),
+    "interpolate by areas": lambda t, n: _resized(t, size=n, mode="area"),
+    "interpolate by a factor": lambda t, n: _resized(t, scale_factor=n),
+    "interpolate by infinity": lambda t, n: _resized(t, scale_factor=float("inf")),
+    "interpolate by NaN": lambda t, n: _resized(t, scale_factor=float("nan"), mode="bilinear"),
+    "interpolate by a recomputed factor": lambda t, n: _resized(t, scale_factor=n, recompute_scale_factor=True),
+    "fold": lambda t, n: t.nn.functional.fold(t.ones(1, 4, 9), n, 2),
+    "fold to two sizes": lambda t, n: t.nn.functional.fold(t.ones(1, 4, 9), (n, 4), 2),
+    "fold blocks": lambda t, n: t.nn.functional.fold(t.ones(1, 4, 9), 4, n),
+    "fold padding": lambda t, n: t.nn.functional.fold(t.ones(1, 4, 9), 4, 2, padding=n),
+    "fold dilation": lambda t, n: t.nn.functional.fold(t.ones(1, 4, 9), 4, 2, dilation=n),
+    "unfold": lambda t, n: t.nn.functional.unfold(_image(t), n),
+    "unfold stride": lambda t, n: t.nn.functional.unfold(_image(t), 2, stride=n),
+    "adaptive": lambda t, n: t.nn.functional.adaptive_avg_pool2d(_image(t), n),
+    "adaptive in one dimension": lambda t, n: t.nn.functional.adaptive_avg_pool2d(_image(t), (n, None)),
+    "adaptive maximum": lambda t, n: t.nn.functional.adaptive_max_pool2d(_image(t), n),
+    "affine_grid": lambda t, n: t.nn.functional.affine_grid(t.ones(1, 2, 3), (1, 1, n, 2)),
+    "divisor": lambda t, n: t.nn.functional.avg_pool2d(_image(t), 2, divisor_override=n),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _BEYOND)
+def test_errors_of_images_beyond_64_bits(name):
+    found = []
+    for t in (taeda, torch):
+        with pytest.raises((TypeError, ValueError, RuntimeError)) as error:
+            _BEYOND[name](t, 2**64)
+        found.append(error.type)
+    assert found[0] is found[1]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, x: t.movedim(x, True, False),
+        lambda t, x: t.movedim(x, [True, 0], [0, 1]),
+        lambda t, x: t.movedim(x, [0, 1], [True, 0]),
+        lambda t, x: t.moveaxis(x, source=True, destination=0),
+        lambda t, x: x.std([True]),
+        lambda t, x: x.std(True, True),
+        lambda t, x: x.var((True, 0)),
+        lambda t, x: t.var_mean(x, [True]),
+    ],
+)
+def test_a_bool_is_no_dimension(call):
+    for t in (taeda, torch):
+        with pytest.raises(TypeError):
+            call(t, t.ones(2, 3))

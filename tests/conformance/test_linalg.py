@@ -1,5 +1,6 @@
 """Linear algebra against PyTorch: values, first and second gradients, batches, complex matrices and errors."""
 
+import operator
 import warnings
 
 import pytest
@@ -386,3 +387,43 @@ def test_condition_of_a_singular_matrix_is_infinite(p):
         assert f.linalg.cond(f.ones(3, 3), p).item() == float("inf")
         batch = f.linalg.cond(f.stack([f.eye(2), f.ones(2, 2)]), p).tolist()
         assert batch[1] == float("inf") and batch[0] == pytest.approx({"fro": 2.0, "nuc": 4.0}.get(p, 1.0))
+
+
+_REFUSING = """
+    cholesky cholesky_ex inv inv_ex det slogdet eig eigvals eigh eigvalsh svd svdvals qr lu lu_factor lu_factor_ex pinv
+    matrix_rank cond ldl_factor ldl_factor_ex
+""".split()
+_OLDER = "cholesky cholesky_inverse qr svd inverse pinverse det logdet slogdet geqrf".split()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "bool", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", [*(f"linalg.{name}" for name in _REFUSING), *_OLDER, "of two", "reflectors"])
+def test_dtypes_that_are_refused(name, dtype):
+    def outcomes(t):
+        x = t.eye(2).to(getattr(t, dtype))
+        calls = {
+            "of two": [
+                lambda: t.linalg.solve_triangular(x, x, upper=True), lambda: t.linalg.solve(x, x),
+                lambda: t.linalg.lstsq(x, x), lambda: t.cholesky_solve(x, x), lambda: t.triangular_solve(x, x),
+            ],
+            "reflectors": [lambda: t.linalg.householder_product(x, x[0]), lambda: t.ormqr(x, x[0], x)],
+        }  # fmt: skip
+        one = [lambda: operator.attrgetter(name)(t)(x)]
+        return [outcome(call) for call in calls.get(name, one)]
+
+    def outcome(call):
+        with pytest.raises(RuntimeError) as error:
+            call()
+        return error.type
+
+    assert outcomes(taeda) == outcomes(torch)
+
+
+def test_an_error_of_a_dtype_names_the_op_and_the_mend():
+    for call, name in (
+        (lambda x: taeda.linalg.eigh(x), "linalg.eigh"),
+        (lambda x: taeda.linalg.inv(x), "linalg.inv"),
+        (lambda x: taeda.cholesky_solve(x, x), "cholesky_solve"),
+    ):
+        with pytest.raises(RuntimeError, match=rf"^{name}: .* Got taeda.int64; convert it with .to\(dtype\)"):
+            call(taeda.eye(2, dtype=taeda.int64))

@@ -10,7 +10,19 @@ from ..._core.lapack import SMALL, small_cholesky
 from ..._warn import warn_once
 from ..matmul import matmul
 from ..table import composite, no_derivative, primitive, result_type
-from .lapack import H, batch_of, by_columns, call, check, check_same_dtype, columns, count_of, ints, raise_failed
+from .lapack import (
+    BY_KERNEL,
+    H,
+    batch_of,
+    by_columns,
+    call,
+    check,
+    check_same_dtype,
+    columns,
+    count_of,
+    ints,
+    raise_failed,
+)
 from .lu import check_pivots
 from .triangular import linalg_solve_triangular
 
@@ -109,7 +121,7 @@ def cholesky(input, upper=False):
     """
     package = Size.__module__
     warn_once(f"{package}.cholesky is deprecated in favor of {package}.linalg.cholesky.")
-    check(input, "cholesky")
+    check(input, "cholesky", refused=BY_KERNEL)
     made = linalg_cholesky_ex(input, upper=upper)
     raise_failed(made.info, "cholesky", _NOT_POSITIVE)
     return made.L

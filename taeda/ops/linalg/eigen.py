@@ -11,6 +11,7 @@ from ..matmul import matmul
 from ..shape import roll
 from ..table import primitive, result_type
 from .lapack import (
+    BY_KERNEL,
     H,
     LinAlgError,
     by_columns,
@@ -60,7 +61,7 @@ def gaps_between(w):
 
 
 def _check_hermitian(A, UPLO, name):
-    check(A, name)
+    check(A, name, refused=BY_KERNEL)
     if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"{name}: Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
 

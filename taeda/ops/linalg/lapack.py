@@ -126,24 +126,27 @@ def check_matrix(x: Any, name: str, label: str = "A") -> None:
         )
 
 
-def check_float(x: Tensor, name: str) -> None:
+#: The errors for integers and for low precision: PyTorch looks at the dtype first, or lacks a kernel for it.
+BY_CHECK = (RuntimeError, RuntimeError)
+BY_KERNEL = (NotImplementedError, NotImplementedError)
+BY_EITHER = (RuntimeError, NotImplementedError)
+
+
+def check_float(x: Tensor, name: str, refused: tuple = BY_EITHER) -> None:
     if x.dtype.name not in _DTYPES:
-        what = (
-            "Low precision dtypes not supported"
-            if x.is_floating_point()
-            else "Expected a floating point or complex tensor"
-        )
-        raise RuntimeError(f"{name}: {what} as input. Got {x.dtype}; convert it with .to(dtype)")
+        low = x.is_floating_point()
+        what = "Low precision dtypes not supported" if low else "Expected a floating point or complex tensor"
+        raise refused[low](f"{name}: {what} as input. Got {x.dtype}; convert it with .to(dtype)")
 
 
-def check(x: Any, name: str, square: bool = True, label: str = "A") -> None:
+def check(x: Any, name: str, square: bool = True, label: str = "A", refused: tuple = BY_EITHER) -> None:
     """``x`` is a floating-point tensor of (square) matrices."""
     check_matrix(x, name, label)
     if square and x.shape[-1] != x.shape[-2]:
         raise RuntimeError(
             f"{name}: {label} must be batches of square matrices, but they are {x.shape[-2]} by {x.shape[-1]} matrices"
         )
-    check_float(x, name)
+    check_float(x, name, refused)
 
 
 def check_same_dtype(name: str, A: Tensor, B: Tensor, a: str = "A", b: str = "B") -> None:

@@ -16,7 +16,7 @@ from ..matmul import matmul
 from ..table import composite, primitive, result_type
 from ..views import broadcast_shapes
 from .eigen import linalg_eigh, linalg_eigvalsh
-from .lapack import H, call, check, check_tensor, columns, count_of, empty_columns, ints, raise_failed
+from .lapack import BY_CHECK, H, call, check, check_tensor, columns, count_of, empty_columns, ints, raise_failed
 from .norms import linalg_matrix_norm
 from .solve import linalg_inv_ex
 from .svd import _svd, linalg_svdvals
@@ -100,7 +100,7 @@ def linalg_pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
         tensor([[0.5000, 0.0000],
                 [0.0000, 0.0000]])
     """
-    check(A, "linalg.pinv", square=hermitian)
+    check(A, "linalg.pinv", square=hermitian, refused=BY_CHECK)
     _check_tolerances("linalg.pinv", atol, rtol, rcond)
     if A.numel() == 0:
         return A.mT.clone()
@@ -147,7 +147,7 @@ def linalg_matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
         >>> taeda.linalg.matrix_rank(taeda.tensor([[1.0, 2.0], [2.0, 4.0]]))
         tensor(1)
     """
-    check(A, "linalg.matrix_rank", square=hermitian)
+    check(A, "linalg.matrix_rank", square=hermitian, refused=BY_CHECK)
     _check_tolerances("linalg.matrix_rank", tol, atol, rtol)
     if A.numel() == 0:
         return A.new_zeros(A.shape[:-2], dtype=_core.int64)
@@ -299,7 +299,7 @@ def linalg_lstsq(A, B, rcond=None, *, driver=None):
         raise RuntimeError(f"{name}: input must have at least 2 dimensions, got shape {list(A.shape)}")
     if B.dim() < 1:
         raise RuntimeError(f"{name}: other must have at least 1 dimension")
-    check(A, name, square=False)
+    check(A, name, square=False, refused=BY_CHECK)
     if A.dtype is not B.dtype:
         raise RuntimeError(f"{name}: Expected input and other to have the same dtype, but got {A.dtype} and {B.dtype}")
     if driver is not None and driver not in ("gels", "gelsy", "gelsd", "gelss"):

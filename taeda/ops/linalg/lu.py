@@ -14,6 +14,7 @@ from ..joining import cat
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
 from .lapack import (
+    BY_KERNEL,
     LAPACK_DTYPES,
     H,
     batch_of,
@@ -71,7 +72,7 @@ def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
         >>> taeda.linalg.lu_factor_ex(taeda.tensor([[1.0, 2.0], [2.0, 4.0]])).info
         tensor(2, dtype=taeda.int32)
     """
-    check(A, "linalg.lu_factor_ex", square=False)
+    check(A, "linalg.lu_factor_ex", square=False, refused=BY_KERNEL)
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU; use pivot=True")
     LU, pivots, info = factor(A)
@@ -178,7 +179,7 @@ def linalg_lu(A, *, pivot=True):
                 [0.5000, 1.0000]]), tensor([[ 4.,  4.],
                 [ 0., -1.]]))
     """
-    check(A, "linalg.lu", square=False)
+    check(A, "linalg.lu", square=False, refused=BY_KERNEL)
     made = linalg_lu_factor_ex(A, pivot=pivot)
     L, U = triangles(made.LU)
     return Lu(_permutation(made.pivots, A.shape[-2], A.dtype), L, U)

@@ -10,7 +10,7 @@ from ..creation import eye
 from ..joining import cat, stack
 from ..matmul import matmul
 from ..table import alias, composite, no_derivative, primitive, result_type
-from .lapack import H, by_columns, call, check, check_same_dtype, columns, count_of, empty_columns, ints
+from .lapack import BY_KERNEL, H, by_columns, call, check, check_same_dtype, columns, count_of, empty_columns, ints
 from .triangular import linalg_solve_triangular
 
 Qr = result_type("linalg_qr", "Q", "R")
@@ -150,7 +150,7 @@ def geqrf(input):
         >>> taeda.linalg.householder_product(a, tau).shape
         taeda.Size([2, 2])
     """
-    check(input, "geqrf", square=False, label="input")
+    check(input, "geqrf", square=False, label="input", refused=BY_KERNEL)
     return _factor(input)
 
 
@@ -158,7 +158,7 @@ geqrf.vjp(input=no_derivative("geqrf", "input"))
 
 
 def _check_reflectors(name: str, A: Tensor, tau: Tensor) -> None:
-    check(A, name, square=False, label="input")
+    check(A, name, square=False, label="input", refused=BY_KERNEL)
     check_same_dtype(name, A, tau, "input", "tau")
     if tau.dim() != A.dim() - 1 or tuple(tau.shape[:-1]) != tuple(A.shape[:-2]):
         raise RuntimeError(
@@ -186,7 +186,7 @@ def linalg_householder_product(A, tau):
                 [0., 1.]])
     """
     name = "linalg.householder_product"
-    check(A, name, square=False, label="input")
+    check(A, name, square=False, label="input", refused=BY_KERNEL)
     m, n = A.shape[-2:]
     if m < n:
         raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1], got {m} x {n}")
@@ -272,7 +272,7 @@ def ormqr(input, tau, other, left=True, transpose=False):
         tensor([[5.0000, 2.2000],
                 [0.0000, 0.4000]])
     """
-    check(input, "ormqr", square=False, label="input")
+    check(input, "ormqr", square=False, label="input", refused=BY_KERNEL)
     if other.dim() < 2:
         raise RuntimeError(f"ormqr: other must have at least 2 dimensions, got {other.dim()}")
     side = -2 if left else -1

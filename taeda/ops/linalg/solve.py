@@ -10,6 +10,7 @@ from ..matmul import matmul
 from ..table import alias, composite, primitive, result_type
 from . import lu
 from .lapack import (
+    BY_CHECK,
     SINGULAR_INVERSE,
     H,
     by_columns,
@@ -48,7 +49,7 @@ def linalg_inv_ex(A, *, check_errors=False):
         >>> taeda.linalg.inv_ex(taeda.tensor([[1.0, 2.0], [2.0, 4.0]])).info
         tensor(2, dtype=taeda.int32)
     """
-    check(A, "linalg.inv")
+    check(A, "linalg.inv", refused=BY_CHECK)
     inverse, pivots, info = lu.factor(A)
     n = A.shape[-1]
     if n <= SMALL:

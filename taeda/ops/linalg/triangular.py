@@ -9,6 +9,7 @@ from ..creation import full
 from ..matmul import matmul
 from ..table import composite, primitive, result_type
 from .lapack import (
+    BY_KERNEL,
     SINGULAR_INVERSE,
     H,
     batch_of,
@@ -46,7 +47,7 @@ def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
         tensor([[1.],
                 [2.]])
     """
-    check(A, "linalg.solve_triangular")
+    check(A, "linalg.solve_triangular", refused=BY_KERNEL)
     check_matrix(B, "linalg.solve_triangular", "B")
     B = B.to(A.dtype)
     n = A.shape[-1]
@@ -160,7 +161,7 @@ def cholesky_solve(B, L, upper=False):
     for label, x in (("b", B), ("u", L)):
         if x.dim() < 2:
             raise RuntimeError(f"{label} should have at least 2 dimensions, but has {x.dim()} dimensions instead")
-    check(L, "cholesky_solve")
+    check(L, "cholesky_solve", refused=BY_KERNEL)
     check_same_dtype("cholesky_solve", L, B)
     if B.shape[-2] != L.shape[-1]:
         raise RuntimeError(
@@ -205,7 +206,7 @@ def cholesky_inverse(L, upper=False):
         tensor([[0.2500, 0.0000],
                 [0.0000, 4.0000]])
     """
-    check(L, "cholesky_inverse")
+    check(L, "cholesky_inverse", refused=BY_KERNEL)
     if L.numel():
         zeros = (L.diagonal(dim1=-2, dim2=-1) == 0).int()
         first = zeros.argmax(-1)
