@@ -69,6 +69,28 @@ def test_counters_of_the_schedules(tmp_path):
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("sweep", [pytest.param("not sweep", id="few"), pytest.param("sweep", marks=pytest.mark.sweep)])
+def test_convolutions_by_tiles(tmp_path, sweep):
+    """Values, cost and races; NVIDIA's assembler takes each kernel for each architecture, and spills nothing."""
+    path = str(ROOT / "tests/cuda/convolutions.py")
+    out = emulated(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", sweep, path, TAEDA_TARGET="lane",
+        timeout=900, TAEDA_CACHE=str(tmp_path),
+    )  # fmt: skip
+    lines = re.findall(r"^(\.+) +\[ *(\d+)%\]$", out, re.MULTILINE)  # none failed, none was skipped
+    assert lines and lines[-1][1] == "100" and sum(len(dots) for dots, _ in lines) > 15, out
+    assembler = ptxas.find()
+    if assembler is None:
+        pytest.skip("ptxas was not found: the counters hold, but NVIDIA's assembler saw no kernel")
+    texts = {name: text for name, text in ptxas.kernels(tmp_path).items() if name.startswith("convolve_tiles")}
+    assert len(texts) > 10
+    for name, text in texts.items():
+        for architecture in ("sm_80",) if sweep == "not sweep" else ptxas.ARCHITECTURES:
+            report = ptxas.assemble(assembler, text, architecture)
+            assert (report.refused, report.spilled) == ("", 0), (name, architecture)
+
+
+@pytest.mark.timeout(900)
 def test_attention_by_tiles(tmp_path):
     """Values, cost and races; NVIDIA's assembler takes each kernel, and few spill: gradients of rows of 128 numbers and
     more, and of float64, have more sums than a thread has registers."""
