@@ -22,7 +22,7 @@ from ..kernels.hosted import NAMES, hosted
 from ..kernels.ir import Function
 from ..kernels.rowwise import WARP
 from ..kernels.target import Target
-from . import _attention, _compile, _convolution, _driver, _native, _products, _scatter
+from . import _attention, _compile, _convolution, _driver, _native, _products, _scatter, _sort
 from ._driver import INT, POINTER, call, get
 
 OLDEST = (8, 0)
@@ -191,6 +191,8 @@ class Cuda(Contract):
     def build(self, name: str, args: tuple, compile: Callable[[], int]) -> int:
         if name == "indexing.along" and _scatter.covers(*args[:3]):
             return _scatter.along(*args)
+        if name == "sort.sort_rows" and not args[2]:
+            return _sort.sort_rows(*args[:2])
         if name == "conv.convolve_tiles":
             return _convolution.convolve_tiles(*args)
         return compile()
