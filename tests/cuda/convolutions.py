@@ -43,9 +43,9 @@ def agree(op, x, w, b=None, near=0.0, **kw):
 
 @pytest.mark.parametrize("dims, x, w, kw", [
     (1, (2, 16, 33), (20, 16, 3), dict(stride=2, padding=1)),
-    (1, (2, 5, 40), (7, 5, 5), dict(padding=400, dilation=200)),  # most of what is read is outside
+    pytest.param(1, (2, 5, 40), (7, 5, 5), dict(padding=400, dilation=200), marks=pytest.mark.sweep),  # mostly outside
     (2, (3, 8, 9, 7), (17, 8, 3, 3), dict(padding=1)),
-    (2, (1, 40, 6, 6), (33, 40, 3, 3), dict(padding=1)),  # several blocks of channels
+    pytest.param(2, (1, 40, 6, 6), (33, 40, 3, 3), dict(padding=1), marks=pytest.mark.sweep),  # blocks of channels
     (2, (2, 12, 9, 8), (12, 4, 3, 2), dict(stride=(2, 3), padding=(0, 2), dilation=(2, 1), groups=3)),
     (2, (2, 6, 8, 8), (6, 6, 1, 1), dict(stride=2, padding=1)),
     (2, (5, 8, 1, 1), (8, 8, 3, 3), dict(padding=1)),  # images of one pixel
@@ -74,6 +74,7 @@ def test_transposed_convolutions_and_other_layouts():
         assert made.cpu().equal(F.conv2d(view(big), w, padding=1))
 
 
+@pytest.mark.sweep
 def test_an_image_with_a_huge_stride():
     step = (1 << 31) + 64
     there = taeda.empty(step + 16 * 64, dtype=taeda.float16, device="cuda")
@@ -97,7 +98,7 @@ def test_matrix_units_are_near(dtype, near):
     assert all(a.cpu().equal(b.cpu()) for a, b in zip(once, again, strict=True))
 
 
-@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float16])
+@pytest.mark.parametrize("dtype", [taeda.float32, pytest.param(taeda.float16, marks=pytest.mark.sweep)])
 def test_what_a_convolution_moves(dtype):
     x, w, y = drawn(2, 32, 8, 8).to(dtype), drawn(32, 32, 3, 3, seed=1).to(dtype), drawn(2, 32, 8, 8, seed=2).to(dtype)
     there = [t.cuda().requires_grad_() for t in (x, w)]
