@@ -84,7 +84,7 @@ def test_convolutions_by_tiles(chosen, tmp_path):
         timeout=900, TAEDA_CACHE=str(tmp_path),
     )  # fmt: skip
     lines = re.findall(r"^(\.+) +\[ *(\d+)%\]$", out, re.MULTILINE)  # none failed, none was skipped
-    assert lines and lines[-1][1] == "100" and sum(len(dots) for dots, _ in lines) > 15, out
+    assert lines and lines[-1][1] == "100" and sum(len(dots) for dots, _ in lines) > 12, out
     assembler = ptxas.find()
     if assembler is None:
         pytest.skip("ptxas was not found: the counters hold, but NVIDIA's assembler saw no kernel")
