@@ -41,6 +41,7 @@ KERNEL_ARGS = {
     "RowArgs": "indexing.ROW_ARGS",
     "ShortArgs": "short_gemm.PRODUCT_ARGS",
     "ShortPackArgs": "short_gemm.PACK_ARGS",
+    "TileArgs": "conv.TILE_ARGS",
     "TransposeArgs": "copy.TRANSPOSE_ARGS",
     "Volume": "conv_windows.VOLUME",
     "WindowsArgs": "conv_windows.WINDOWS_ARGS",

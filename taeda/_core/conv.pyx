@@ -13,9 +13,9 @@ from cpython.tuple cimport PyTuple_CheckExact
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from .devices cimport MOST_DEVICES, kernel_place
+from .devices cimport MOST_DEVICES, elsewhere, kernel_place
 from .dims cimport ceil_div
-from .gemm cimport Blocks, Matrix, Product, blocks, cast, compute_code, multiply
+from .gemm cimport Blocks, Matrix, Product, blocks, cast, compute_code, has_halves, multiply, one_lane
 from .geometry cimport FEW_BLOCKS, LARGE_WEIGHTS, Geometry, cast_image, even, spatial, whole_planes
 from .formats cimport empty_last, in_order, is_last
 from .kernel_args cimport (
@@ -28,7 +28,7 @@ from .recorder cimport CONSTANT, note_filled, note_prepared
 from .short_gemm cimport short_engine
 from .slots cimport Slots, make_slots, run_in_slots, working, working_on_host
 from .tensor cimport (
-    BF16, BOOL, F32, I64, ITEMSIZE, KIND, NDTYPES, Tensor, address_of, alias_tensor,
+    BF16, BOOL, F16, F32, I64, ITEMSIZE, KIND, NDTYPES, Tensor, address_of, alias_tensor,
     contiguous_tensor, copy_into, empty_tensor, host_tensor, uploaded, zero_bytes,
 )
 from .unfolded cimport (
@@ -40,6 +40,7 @@ from .tensor import DTYPE_NAMES
 
 cdef enum:
     PHASES = 64               # most phases whose weights are packed together
+    FEW_TAPS = 256            # that a block of a sum has room for
 
 cdef tuple NAMES = DTYPE_NAMES
 
@@ -98,6 +99,10 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
     p.back = code
     if ITEMSIZE[code] != 2 or w_code != code or p.images != F32 or c * g.taps == 0 or images * g.pixels == 0:
         return p
+    if has_halves():  # a device: depthwise convolutions and those of few outputs are of float32
+        if c > 1 and m > DEPTHWISE_MOST and g.taps <= FEW_TAPS:
+            p.images = p.weights = p.result = p.bias = code
+        return p
     if (short_depthwise(g, code, groups, c, m) and (c == 1 or role != WEIGHTS and c <= SHORT_GROUP)
             or role != WEIGHTS and m == 1 and few_outputs(g, m)):  # widened in registers
         p.images = p.result = code
@@ -115,6 +120,10 @@ cdef bint transposes_groups(Plan* p, int64_t c, int64_t m) noexcept:
     """Whether 16-bit images with channels first are transposed for the kernels of small groups, which take channels
     last."""
     return p.images != p.weights and c == m > 1
+
+
+cdef inline bint is_half(int code) noexcept:
+    return code == F16 or code == BF16
 
 
 cdef Tensor in_plan_format(Tensor t, Plan* p, int64_t groups):
@@ -138,14 +147,18 @@ cdef Algorithm algorithm_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights 
         return LAST_CHANNELS if out.strides[1] == 1 and (c == 1 or w.outputs == c) else FIRST_CHANNELS
     if whole_kernel(g, c, m):
         return WHOLE
-    fits = by_windows(g, images, groups, c, m, alone)
+    fits = not one_lane() and by_windows(g, images, groups, c, m, alone)
     # Weights of one of many taps would have to be gathered.
     if pointwise(g, x, out, c) and not (w.transposed and w.whole.taps > 1 and fits):
         return POINTS
+    if is_half(p.weights):
+        return UNFOLDED
     if is_last_depthwise(g, x, out, c, m):
         return LAST_CHANNELS
     if is_depthwise(c, m) or few_outputs(g, m):
         return FIRST_CHANNELS
+    if one_lane():
+        return UNFOLDED
     if alone and is_winograd(g, x.code, images, groups, c, m):
         return WINOGRAD
     if fits:
@@ -465,7 +478,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         if last:
             copy_into(out, part)
         return back(out, p.back, nd)
-    if phases > 1 and (p.pairs or p.images == p.weights
+    if phases > 1 and (p.pairs or not one_lane()) and (p.pairs or p.images == p.weights
                        and not is_last_depthwise(&whole, x, out, m, c)) and fills_phases(
             &whole, x, groups, m, c):
         convolve_phases(&whole, x, w, bias, out)
@@ -477,7 +490,8 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
         if phase.g.pixels == 0:
             continue
         # Channels last: also into every second pixel.
-        direct = phases == 1 or phase.g.taps > 0 and last and not p.pairs and is_last_depthwise(&phase.g, x, out, m, c)
+        direct = phases == 1 or phase.g.taps > 0 and last and not p.pairs and not is_half(p.weights) and (
+            is_last_depthwise(&phase.g, x, out, m, c))
         if direct:
             part = out if phases == 1 else positions(out, &whole, &phase, 0)
         else:
@@ -538,6 +552,8 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         return depthwise_gradient(&g, x, y, groups, m)
     if narrow_points(&g, x, y, groups):
         return narrow_gradient(&g, x, y)
+    if one_lane() or is_half(x.code):
+        return unfolded_gradient(&g, contiguous_tensor(x) if channels_last(x) else x, contiguous_tensor(y), groups)
     if is_winograd(&g, x.code, images, groups, c, m):
         return winograd_gradient(&g, x, y)
     # Here a laid-out volume pays for few outputs as well.

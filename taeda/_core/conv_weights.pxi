@@ -73,6 +73,25 @@ cdef Tensor packed_weights(int code, char* w, int64_t w_m, int64_t w_c, int64_t 
     return packed
 
 
+cdef int copy_taps(Tensor to, Tensor w, Geometry* whole, Phase* phase) except -1:
+    """The taps of a phase from ``w [g, m, c, taps]`` into ``to [g, c, m, its taps]``."""
+    cdef int64_t sizes[6]
+    cdef int64_t strides[6]
+    cdef int64_t from_strides[6]
+    cdef int64_t n, step = 1, own = 1, offset = 0
+    if to.count == 0:
+        return 0
+    for n in range(5, 2, -1):
+        sizes[n], strides[n], from_strides[n] = phase.g.k[n - 3], own, step * phase.every[n - 3]
+        offset += step * phase.first[n - 3]
+        own *= phase.g.k[n - 3]
+        step *= whole.k[n - 3]
+    for n in range(3):
+        sizes[n], strides[n] = to.sizes[n], to.strides[n]
+    from_strides[0], from_strides[1], from_strides[2] = w.strides[0], w.strides[2], w.strides[1]
+    return copy_into(alias_tensor(to, 6, sizes, strides, 0), alias_tensor(w, 6, sizes, from_strides, offset))
+
+
 cdef class Weights:
     """Weights ``[g, m, c, taps]`` of a convolution, in the formats of its kernels and of the kernels of its input's
     gradient.
@@ -113,6 +132,9 @@ cdef class Weights:
         cdef char* ptr[2]
         sizes[0], sizes[1], sizes[2], sizes[3] = self.groups, self.outputs, self.inputs, phase.g.taps
         transposed = empty_tensor(w.code, 4, sizes)
+        if elsewhere:  # many threads copy it
+            copy_taps(transposed, w, &self.whole, phase)
+            return weights_of(transposed, &phase.g, False)
         kept = transposed.count // self.groups
         ptr[0], ptr[1] = address_of(transposed), address_of(w)
         arg[:] = [ITEMSIZE[w.code], kept, size, w.sizes[1], w.sizes[2], self.whole.k[0], self.whole.k[1],

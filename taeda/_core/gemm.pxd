@@ -16,6 +16,10 @@ cdef struct Product:     # c = a @ b + d, by [m, k] and [k, n]
     int64_t n0, n1       # batch
     Matrix a, b, c, d
 
+# Whether this thread's place takes numbers of 16 bits as they are.
+cdef bint has_halves() noexcept
+# Whether the kernels of this thread's place have no vectors: what lays memory out for them does not pay there.
+cdef bint one_lane() except *
 # Every stride of a and b is allowed as long as one of the two of each matrix is the item size; c has contiguous rows.
 cdef int multiply(Product* p) except -1
 

@@ -69,6 +69,7 @@ cdef struct Cuts:                 # sizes of blocks, for the kernels of one devi
     int64_t k_block
     int64_t few_long             # FEW_ROWS for rows of LONG numbers and more
     int64_t chunk                # elements per sum of the inner product's kernel
+    bint one_lane                # whether kernels have no vectors
     bint masks                   # whether the tiles may read a short last panel in place
 
 cdef Cuts[MOST_DEVICES] CUTS   # by number of the device
@@ -102,7 +103,7 @@ cdef int load(int code) except -1:
     s.a_tiles[code] = max(4, min(gemm.A_TILES, half // (s.k_block * s.pitch * ITEMSIZE[code])))
     s.ahead = min(AHEAD, caches[max(caches)] // 2)
     s.chunk, s.few_long = dot.DOT_CHUNK, dot.few_long_rows(width)
-    s.masks = width > 16
+    s.masks, s.one_lane = width > 16, width < 8
     s.panel[code] = tile.panel(NAMES[code], width)
     return 0
 
@@ -348,6 +349,15 @@ cdef bint[MOST_DEVICES] takes_halves   # by number of the device
 def take_halves(int number):
     """Products of a device whose kernels take float16 and bfloat16 as they are, not as copies in float32."""
     takes_halves[number] = True
+
+
+cdef bint one_lane() except *:
+    need_blocks(F32)
+    return cuts().one_lane
+
+
+cdef bint has_halves() noexcept:
+    return on_elements() and takes_halves[here()]
 
 
 cdef inline bint is_half(int code) noexcept:

@@ -6,6 +6,7 @@ from cpython.float cimport PyFloat_Check
 from libc.stdint cimport int64_t, uint64_t
 
 from .planners cimport build, known, new_owner, of_dtype
+from .devices cimport META_NUMBER, elsewhere, here
 from .pool cimport kernel_t, launch, launch_apart, units_in
 from .recorder cimport CONSTANT, note_filled
 from .tensor cimport (
@@ -95,6 +96,15 @@ cdef Tensor reduced(Tensor t, int at, bint keepdim):
     return alias_tensor(t, n, sizes, strides, 0)
 
 
+cdef inline bint on_device() noexcept:
+    return elsewhere and here() > META_NUMBER
+
+
+cdef inline int64_t rows_of_piece(int64_t n) noexcept:
+    """Rows of ``n`` items that use the same buffer, one after the other. A device has no pieces: all run at once."""
+    return 1 if on_device() else units_in(WORK, n)
+
+
 cdef Tensor spare_words(int64_t count, int64_t grain, int64_t words):
     """Memory of ``words`` words for each piece of ``grain`` rows."""
     cdef int64_t n = (count + grain - 1) // grain * words
@@ -117,7 +127,7 @@ cdef int sort_into(Tensor rows, Tensor values, Tensor indices, int64_t n, bint d
     """Sort contiguous rows of ``n`` items; of short ones only the first ``k`` are kept."""
     cdef char* ptr[4]
     cdef int64_t arg[3]
-    cdef int64_t grain = units_in(WORK, n)
+    cdef int64_t grain = rows_of_piece(n)
     cdef Tensor spare = None
     cdef bint short = n <= RANK_LIMIT
     cdef int key = rows.code << 2 | descending << 1 | short
@@ -177,7 +187,7 @@ cdef Tensor first_of(Tensor rows, int64_t k):
 def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
     """The body of ``taeda.topk``."""
     cdef int at = wrap_dim(dim, input.nd, "topk")
-    cdef int64_t n = extent(input, at), m = k, grain = units_in(WORK, n)
+    cdef int64_t n = extent(input, at), m = k, grain = rows_of_piece(n)
     cdef int64_t arg[4]
     cdef char* ptr[4]
     cdef Tensor rows, values, indices, spare
@@ -194,7 +204,7 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
     if values.count:
         if m * 4 >= n and n <= RANK_LIMIT:
             sort_into(rows, values, indices, n, largest, m)
-        elif m * 4 >= n:
+        elif m * 4 >= n or on_device() and n > RANK_LIMIT:  # a device sorts by many threads
             values, indices = sort_rows(rows, n, largest)
             values, indices = first_of(values, m), first_of(indices, m)
         else:
@@ -212,7 +222,7 @@ def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
 cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, int how):
     """The item of rank ``k`` of each row (``how`` 0), the median (1) or the median without NaN (2)."""
     cdef int at = wrap_dim(dim, input.nd, name)
-    cdef int64_t n = extent(input, at), grain = units_in(WORK, n), count, i
+    cdef int64_t n = extent(input, at), grain = rows_of_piece(n), count, i
     cdef int64_t arg[2]
     cdef char* ptr[5]
     cdef Tensor rows, values, indices, places, spare = None

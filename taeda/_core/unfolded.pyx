@@ -4,16 +4,21 @@ It serves convolutions too small for the other kernels, which lay out whole imag
 """
 
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
+from .devices cimport MOST_DEVICES, elsewhere, here
 from .dims cimport ceil_div
-from .gemm cimport Blocks, blocks, pack_left, packed_size, tiles as tile_kernel
+from .gemm cimport Blocks, blocks, cast, compute_code, one_lane, pack_left, packed_size, tiles as tile_kernel
 from .geometry cimport LARGE_WEIGHTS, Geometry, even
-from .kernel_args cimport ConvArgs, ConvGeometry, ConvWeightArgs, InterleaveArgs
+from .kernel_args cimport ConvArgs, ConvGeometry, ConvWeightArgs, InterleaveArgs, ProductArgs, TileArgs
 from .memory cimport release_scratch, take_scratch
-from .planners cimport new_owner, of_dtype
-from .pool cimport TASK, grain_of, kernel_t, launch_work
-from .tensor cimport F32, F64, I16, ITEMSIZE, Tensor, address_of, alias_tensor, copy_into, empty_tensor
+from .planners cimport build, known, new_owner, of_dtype
+from .pool cimport TASK, grain_of, kernel_t, launch, launch_work
+from .tensor cimport (
+    BF16, F16, F32, F64, I16, ITEMSIZE, Tensor, address_of, alias_tensor, copy_into, empty_tensor,
+)
+
+from .tensor import DTYPE_NAMES
 
 cdef enum:
     PACKED = 2
@@ -50,6 +55,9 @@ cdef void describe(Geometry* g, Tensor x, ConvGeometry* arg) noexcept:
                                           x.strides[4] * item)
 
 
+include "conv_tiles.pxi"
+
+
 cdef int convolve_unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
     """:func:`convolve` of images with channels first; ``w`` is ``[g, m, channels, taps]``."""
     cdef int code = x.code
@@ -57,12 +65,23 @@ cdef int convolve_unfolded(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor 
     cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], size = 0, group, mc, nc, cc, tt, wanted, tiles, tasks
     cdef ConvArgs arg
     cdef double work = <double>images * groups * m * k * g.pixels
-    cdef Blocks b = blocks(code)
+    cdef Blocks b = blocks(compute_code(code))
+    cdef Tensor wide
     cdef char* ptr[5]
-    cdef char* a = address_of(w)
-    cdef kernel_t fn = find(CONV, code)
+    cdef char* a
+    cdef kernel_t fn
     cc = even(channels, max(b.depth // g.taps, 1))
     tt = even(g.taps, b.depth)
+    if one_lane() and cc < channels and b.depth // g.taps >= 4:  # blocks of weights begin at 16 bytes
+        cc = min(ceil_div(cc, 4), b.depth // g.taps // 4) * 4
+    if tt == g.taps and out.contiguous and by_tiles(g, x, images, k):
+        return convolve_tiles(g, x, w, bias, out, cc * tt)
+    if code != compute_code(code):  # numbers of 16 bits are for tiles alone
+        wide = empty_tensor(compute_code(code), 5, out.sizes)
+        convolve_unfolded(g, cast(x, wide.code), cast(w, wide.code), None if bias is None else cast(bias, wide.code),
+                          wide)
+        return copy_into(out, wide)
+    a, fn = address_of(w), find(CONV, code)
     wanted = <int64_t>(work / TASK) if work < 32.0 * TASK else 32
     # A task's part of C should stay in the second-level cache while the blocks of k are added to it.
     mc, nc = m, min(g.pixels, max(131072 // m // b.panel, 1) * b.panel)
@@ -139,9 +158,10 @@ cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], channels = x.sizes[1] // groups, m = y.sizes[1] // groups
     cdef int64_t cc, tt, nc, parts = 1, tasks, wanted, part_run
     cdef double work = <double>images * groups * m * channels * g.taps * g.pixels
-    cdef Blocks b = blocks(code)
+    cdef Blocks b = blocks(compute_code(code))
     cdef Tensor out
-    cdef kernel_t fn = find(CONV_WEIGHT, code)
+    cdef bint tiled = by_tiles(g, x, images, channels * g.taps) and y.contiguous
+    cdef kernel_t fn = find(CONV_WEIGHT, compute_code(code))
     cc = even(channels, max(_unfold_rows // g.taps, 1))
     tt = even(g.taps, _unfold_rows)
     nc = m
@@ -155,6 +175,11 @@ cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     part_run = ceil_div(images, parts)
     parts = ceil_div(images, part_run)
     tasks *= parts
+    arg.pixels = min(ceil_div(even(g.pixels, _unfold_pixels), 16) * 16, _unfold_pixels)
+    if tiled:
+        return tiles_gradient(g, x, y, groups, parts, part_run, arg.pixels)
+    if code != compute_code(code):
+        return unfolded_gradient(g, cast(x, compute_code(code)), cast(y, compute_code(code)), groups)
     sizes[0], sizes[1], sizes[2], sizes[3] = parts, groups, channels * g.taps, m
     out = empty_tensor(code, 4, sizes)
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(x), address_of(y)
@@ -165,7 +190,6 @@ cdef Tensor unfolded_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups):
     arg.g_n, arg.g_g, arg.g_m = groups * m * g.pixels * item, m * g.pixels * item, g.pixels * item
     arg.c_p, arg.c_g, arg.c_r = out.strides[0] * item, out.strides[1] * item, m * item
     arg.parts, arg.run, arg.nc, arg.cc, arg.tt = parts, part_run, nc, cc, tt
-    arg.pixels = min(ceil_div(even(g.pixels, _unfold_pixels), 16) * 16, _unfold_pixels)
     launch_work(fn, ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks, grain_of(work, tasks), work)
     return transposed_back(out)
 

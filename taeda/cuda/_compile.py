@@ -14,6 +14,7 @@ from typing import Any
 from ..kernels.build import cache_dir, compiler, read_entry, write_entry
 from ..kernels.forks import loading
 from ..kernels.target import Target
+from ._convolution import convolution_tile
 from ._products import product_tile
 from ._warps import WARP, CannotShareError, threads_of
 
@@ -262,6 +263,7 @@ def _from_unit_on(x: _Lines, pointers: int) -> None:
 _SCHEDULES: dict[str, Any] = {
     "transpose": _transposed_tile,
     "product": product_tile,
+    "convolution": convolution_tile,  # of a block
     "units": _each_unit,
     "rows": _each_unit,  # of a warp
     "block": _each_unit,  # of a block
@@ -331,7 +333,7 @@ def _entry(name: str, pointers: int, words: int, schedule: tuple | None) -> str:
     kind, *more = schedule or ("units",)
     x = _Lines()
     _SCHEDULES[kind](x, pointers, *more)
-    together = {"rows": WARP, "block": THREADS}.get(kind)
+    together = {"rows": WARP, "block": THREADS, "convolution": THREADS}.get(kind)
     share = f"lshr i64 %place, {together.bit_length() - 1}" if together else "add i64 %place, 0"
     inside = "icmp eq i64 0, 0" if kind == "lines" else "icmp slt i64 %unit, %total"
     return "\n".join(x.outside) + _ENTRY.format(
@@ -365,7 +367,8 @@ def ptx(label: str, text: str, inner: str, pointers: int, words: int, schedule: 
         schedule: what a thread does, a name and its numbers: ``("slots",)``, with memory of its own as its last
             pointer; ``("elements", dimensions, numbers, together, narrow, operands, outs)``, elements of a pointwise
             kernel; ``("transpose", bytes of an item, dimensions)``, a tile for each block, without a kernel;
-            ``("product", *Product)``, likewise (``_products.py``);
+            ``("product", *Product)``, likewise (``_products.py``); ``("convolution", dtype, form)``, a tile for each
+            unit, without a kernel (``_convolution.py``);
             ``("rows",)``, a warp has a unit of the range, and each thread a lane of its vectors; ``("block",)``, a
             block has a unit (:mod:`._blocks`); ``("lines",)``, a thread has a unit, and those past the end run too.
             None: a thread has a unit.

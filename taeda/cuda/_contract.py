@@ -16,12 +16,13 @@ from .._core.devices import Contract, device_count, register_device, set_acceler
 from .._core.fusion import compute_on
 from .._core.gemm import take_halves
 from .._core.random import draw_there
+from .._core.unfolded import take_tiles
 from ..kernels.copy import copy_item
 from ..kernels.hosted import NAMES, hosted
 from ..kernels.ir import Function
 from ..kernels.rowwise import WARP
 from ..kernels.target import Target
-from . import _attention, _compile, _driver, _native, _products, _scatter
+from . import _attention, _compile, _convolution, _driver, _native, _products, _scatter, _sort
 from ._driver import INT, POINTER, call, get
 
 OLDEST = (8, 0)
@@ -42,7 +43,7 @@ class _Text:
         self.label, self.text = f.label, f.text()
         self.elements, self.outs, self.lines = f.elements, f.outs, len(f.lines)
         self.transposes, self.threads, self.products = f.transposes, f.threads, f.products
-        self.past_end = f.past_end
+        self.past_end, self.schedule = f.past_end, f.schedule
 
 
 _rows: list[_Text] = []  # by the row of the kernel
@@ -79,6 +80,8 @@ def entry(row: int, pointers: int, words: int, inner: int, schedule: str, form: 
         return _loaded("transpose", "", "", pointers, words, (schedule, kernel.transposes[0], form[0]))
     if schedule == "product":
         return _loaded("product", "", "", pointers, words, (schedule, *_products.form_of(kernel.products, form[0])))
+    if kernel.schedule:
+        return _loaded(kernel.label, "", "", pointers, words, kernel.schedule)
     shared = [one.label for one in (kernel, other) if one is not None and one.threads > 1]
     if shared and (other is not None or schedule != "units"):
         raise _compile.NoKernelError(f"{shared[0]}: several threads run it, and it is a part of another kernel")
@@ -188,6 +191,10 @@ class Cuda(Contract):
     def build(self, name: str, args: tuple, compile: Callable[[], int]) -> int:
         if name == "indexing.along" and _scatter.covers(*args[:3]):
             return _scatter.along(*args)
+        if name == "sort.sort_rows" and not args[2]:
+            return _sort.sort_rows(*args[:2])
+        if name == "conv.convolve_tiles":
+            return _convolution.convolve_tiles(*args)
         return compile()
 
     def synchronize(self) -> None:
@@ -304,6 +311,8 @@ def find() -> str | None:
     if os.environ.get("TAEDA_CUDA_EXACT") != "1":
         for k in range(len(made)):
             take_halves(number + k)
+    for k in range(len(made)):
+        take_tiles(number + k)
     devices.extend(made)
     os.register_at_fork(after_in_child=_native.after_fork)
     atexit.register(_native.close)

@@ -40,7 +40,7 @@ class Product(NamedTuple):
     b_along_k: bool  # B is contiguous along k, else along n
     b_wide: bool
     c_wide: bool
-    addend: int  # the first block of k is added to: 0 nothing, 1 D, 2 zero, 3 D, which is read by 16 bytes
+    addend: int  # the first block of k is added to: 0 nothing, 1 D, 2 zero, 3 D by 16 bytes, 4 a number for each row
     several: bool  # blocks of k
 
 
@@ -73,6 +73,7 @@ class _Side:
     step: str  # of k
     far: str  # from a line to the next one, or where lines are along k, from a tile to the next one
     pointers: list[str]  # of the first tile: the lines, or the first of them where the others are evenly spaced
+    types: list[str]  # of these
 
     def __init__(self, name: str, size: int, at: int, along_k: bool, wide: bool, pad: str) -> None:
         self.name, self.size, self.at = name, size, at
@@ -80,14 +81,18 @@ class _Side:
         self.k: list[str] = []  # of each line, within its tile
         self.row: list[str] = []
         self.places: list[tuple[str, str]] = []  # the same two within the tile, in 32 bits
+        self.types = []
 
 
 class _Tile:
     """Writes the entry of a product. ``x`` collects its lines (``_compile.py``)."""
 
+    names = ARGS  # of the numbers of the launch
+
     def __init__(self, x: Any, pointers: int, p: Product) -> None:
         self.x, self.pointers, self.p = x, pointers, p
         self.t, self.item = TYPES[p.dtype]
+        self.result = self.t
         self.float = "float" in p.dtype
         self.v = 16 // self.item
         self.rows, self.columns, self.depth = tile_of(self.item, p.pieces)
@@ -120,8 +125,8 @@ class _Tile:
         return f"{name}.{self.labels}"
 
     def number(self, name: str) -> str:
-        """A number of the launch, by its name in :data:`ARGS`."""
-        return self.x.load(self.pointers + ARGS.index(name))
+        """A number of the launch, by its name."""
+        return self.x.load(self.pointers + self.names.index(name))
 
     def plus(self, a: str, b: str | int) -> str:
         return self.emit(f"add i64 {a}, {b}")
@@ -185,6 +190,7 @@ class _Tile:
                 offset = self.plus(self.times(row, stride), self.times(k, step))
                 s.pointers.append(self.move(base, offset))
         s.far = self.times(step, self.depth if s.along_k else lines)
+        s.types = ["ptr"] * len(s.pointers)
 
     def lines(self, s: _Side, pointers: list[str], count: int) -> list[str]:
         """Where each line is that a thread reads of a tile."""
@@ -250,14 +256,16 @@ class _Tile:
     def add(self, a: str, b: str) -> str:
         return self.emit(f"{'fadd' if self.float else 'add'} {self.t} {a}, {b}")
 
-    def phis(self, name: str, t: str, count: int, start: tuple[str, list[str]], again: str) -> tuple[list[str], list]:
+    def phis(
+        self, name: str, t: str | list[str], count: int, start: tuple[str, list[str]], again: str
+    ) -> tuple[list[str], list]:
         """Numbers that go round a loop; what they are ``again`` is said later, by the list."""
         names = [f"%{name}.{i}" for i in range(count)]
         after: list[str] = []
         for i, own in enumerate(names):
-            at = len(self.x.lines)
+            at, kind = len(self.x.lines), t if isinstance(t, str) else t[i]
             self.x.lines.append("")
-            after.append(f"{at}|  {own} = phi {t} [ {start[1][i]}, %{start[0]} ], [ AGAIN, %{again} ]")
+            after.append(f"{at}|  {own} = phi {kind} [ {start[1][i]}, %{start[0]} ], [ AGAIN, %{again} ]")
         return names, after
 
     def close(self, after: list[str], values: list[str]) -> None:
@@ -325,6 +333,9 @@ class _Tile:
         found = []
         for row, columns in self.positions():
             line = self.move(self.d, self.times(self.least(row, self.plus(self.m, -1)), down))
+            if p.addend == 4:
+                found += [self.emit(f"load {self.t}, ptr {line}, align {self.item}")] * (v * len(columns))
+                continue
             for column in columns:
                 if p.addend == 3:
                     at = self.move(line, self.times(self.least(column, self.plus(self.n, -v)), self.item))
@@ -334,6 +345,10 @@ class _Tile:
                     at = self.move(line, self.times(self.least(self.plus(column, j), self.plus(self.n, -1)), across))
                     found.append(self.emit(f"load {self.t}, ptr {at}, align {self.item}"))
         return found
+
+    def column_at(self, line: str, column: str, stride: str) -> str:
+        """Where a column of the result is, in a row that begins at ``line``."""
+        return self.move(line, self.times(column, stride))
 
     def store(self, sums: list[str]) -> None:
         v, width = self.v, self.v * self.p.pieces
@@ -346,7 +361,7 @@ class _Tile:
                 for j, x in enumerate([self.put_together(own)] if self.p.c_wide else own):
                     here = self.plus(column, j)
                     inside = self.emit(f"and i1 {below}, {self.emit(f'icmp slt i64 {here}, {self.n}')}")
-                    at = self.move(line, self.times(here, self.item if self.p.c_wide else across))
+                    at = self.column_at(line, here, str(self.item) if self.p.c_wide else across)
                     t, align = (self.vector, 16) if self.p.c_wide else (self.t, self.item)
                     self.store_where(inside, f"store {t} {x}, ptr {at}, align {align}")
 
@@ -379,8 +394,29 @@ class _Tile:
         y = self.emit(f"add i32 {self.emit(f'shl i32 {y}, 2')}, {self.emit(f'lshr i32 {lane}, 3')}")
         z = self.emit(f"add i32 {self.emit(f'shl i32 {z}, 3')}, {self.emit(f'and i32 {lane}, 7')}")
         self.thread_row, self.thread_column = (self.emit(f"mul i32 {i}, {self.v}") for i in (y, z))
+        self.outer = outer
+        self.begin_sides(at_a, at_b)
+
+    def begin_sides(self, at_a: str, at_b: str) -> None:
+        """Where a thread reads the first tile of each operand, of which this block's matrix begins there."""
         self.begin(self.a, at_a, self.first_row, self.m, self.number("a_m"), self.number("a_k"))
         self.begin(self.b, at_b, self.first_column, self.n, self.number("b_n"), self.number("b_k"))
+
+    def first_depth(self) -> str:
+        """How much of k there is for the first tile."""
+        return self.k
+
+    def go_on(self, left: str) -> tuple[str, str]:
+        """How much of k is left after a tile, and how much of that is for the next one. Loops may begin here."""
+        rest = self.plus(left, -self.depth)
+        return rest, rest
+
+    def goes_on(self) -> None:
+        """The end of the round that :meth:`go_on` began."""
+
+    def ends_block(self, left: str, more: str) -> str:
+        """Whether a block of k ends, of which so much is left, and there may be ``more`` of k."""
+        return self.emit(f"or i1 {self.emit(f'icmp sle i64 {left}, 0')}, {self.emit(f'xor i1 {more}, true')}")
 
     def read(self, name: str, pointers: list[list[str]], depth: str) -> list[list[str]]:
         """A tile of both operands. ``depth``: how much of k is left."""
@@ -408,7 +444,7 @@ class _Tile:
         sides = self.a, self.b
         counts = [len(s.pointers) for s in sides]
         count = self.count
-        tiles = self.read("first", [s.pointers for s in sides], self.k)
+        tiles = self.read("first", [s.pointers for s in sides], self.first_depth())
         for s, vectors in zip(sides, tiles, strict=True):
             self.keep(s, "0", vectors)
         self.do("call void @llvm.nvvm.barrier0()")
@@ -424,18 +460,18 @@ class _Tile:
         (block,), block_after = self.phis("block", "i64", 1, ("ready", [depth]), again)
         at, at_after = [], []
         for s, n in zip(sides, counts, strict=True):
-            own, after = self.phis(f"at.{s.name}", "ptr", n, ("ready", s.pointers), again)
+            own, after = self.phis(f"at.{s.name}", s.types, n, ("ready", s.pointers), again)
             at.append(own)
             at_after.append(after)
         sums, sums_after = self.phis("acc", self.t, count, ("ready", [self.zero] * count), again)
         totals, totals_after = self.phis("total", self.t, len(start), ("ready", start), again)
         # The next tile comes while this one is multiplied.
-        rest = self.plus(left, -self.depth)
+        rest, deep = self.go_on(left)
         more = self.emit(f"icmp sgt i64 {rest}, 0")
         moved = [self.following(s, own) for s, own in zip(sides, at, strict=True)]
         self.do(f"br i1 {more}, label %fetch, label %compute")
         self.label("fetch")
-        tiles = self.read("following", moved, rest)
+        tiles = self.read("following", moved, deep)
         last = "following.read" if any(s.wide for s in sides) else "fetch"
         self.do("br label %compute")
         self.label("compute")
@@ -450,8 +486,7 @@ class _Tile:
         self.do("call void @llvm.nvvm.barrier0()")
         following = self.plus(block, -self.depth)
         if p.several:
-            ends = self.emit(f"icmp sle i64 {following}, 0")
-            ends = self.emit(f"or i1 {ends}, {self.emit(f'xor i1 {more}, true')}")
+            ends = self.ends_block(following, more)
             self.do(f"br i1 {ends}, label %end, label %next")
             self.label("end")
             added = [self.add(x, y) for x, y in zip(made, totals, strict=True)]
@@ -473,6 +508,7 @@ class _Tile:
             *zip(at_after, moved, strict=True), (sums_after, made), (totals_after, added),
         ):  # fmt: skip
             self.close(after, values)
+        self.goes_on()
         self.do(f"br i1 {more}, label %round, label %result")
         self.label("result")
         if not p.several:
@@ -607,6 +643,10 @@ class _Matrices(_Tile):
         for row, column in self.own_places():
             own = self.least(self.wide(row, self.first_row), self.plus(self.m, -1))
             line = self.move(self.d, self.times(own, down))
+            if self.p.addend == 4:
+                x = self.emit(f"load {self.kept}, ptr {line}, align 2")
+                found += [self.emit(f"fpext {self.kept} {x} to float")] * 2
+                continue
             for j in range(2):
                 own = self.least(self.plus(self.wide(column, self.first_column), j), self.plus(self.n, -1))
                 x = self.emit(f"load {self.kept}, ptr {self.move(line, self.times(own, across))}, align 2")
@@ -615,7 +655,9 @@ class _Matrices(_Tile):
 
     def store(self, sums: list[str]) -> None:
         down, across = self.number("c_m"), self.number("c_n")
-        numbers = [self.emit(f"fptrunc float {x} to {self.kept}") for x in sums]
+        numbers = sums
+        if self.result != "float":
+            numbers = [self.emit(f"fptrunc float {x} to {self.kept}") for x in sums]
         pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
         if not self.p.c_wide:
             for (row, column), pair in zip(self.own_places(), pairs, strict=True):
@@ -625,8 +667,9 @@ class _Matrices(_Tile):
                 for j, x in enumerate(pair):
                     here = self.plus(self.wide(column, self.first_column), j)
                     inside = self.emit(f"and i1 {below}, {self.emit(f'icmp slt i64 {here}, {self.n}')}")
-                    at = self.move(line, self.times(here, across))
-                    self.store_where(inside, f"store {self.kept} {x}, ptr {at}, align 2")
+                    at = self.column_at(line, here, across)
+                    align = 4 if self.result == "float" else 2
+                    self.store_where(inside, f"store {self.result} {x}, ptr {at}, align {align}")
             return
         # By way of shared memory, so that a thread writes 16 bytes.
         chunks = self.columns // 8
@@ -647,7 +690,7 @@ class _Matrices(_Tile):
             here = self.wide(self.emit(f"shl i32 {chunk}, 3"), self.first_column)
             below = self.emit(f"icmp slt i64 {at_row}, {self.m}")
             inside = self.emit(f"and i1 {below}, {self.emit(f'icmp slt i64 {here}, {self.n}')}")
-            at = self.move(self.move(self.c, self.times(at_row, down)), self.times(here, 2))
+            at = self.column_at(self.move(self.c, self.times(at_row, down)), here, "2")
             self.store_where(inside, f"store {self.vector} {x}, ptr {at}, align 16")
 
     def chunk(self, row: str, chunk: str, chunks: int) -> str:

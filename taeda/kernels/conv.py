@@ -36,6 +36,12 @@ WEIGHT_ARGS = GEOMETRY + tuple(
     "images groups m channels x_n x_g g_n g_g g_m c_p c_g c_r parts run nc cc tt pixels".split()
 )
 
+#: The arguments of a device that computes convolutions by tiles (``_core/conv_tiles.pxi``), after those of its product
+#: and :data:`GEOMETRY`. Its sum goes by segments of so many k, a block of channels or an image. ``pixels``: of an image
+#: of the result. ``x_next`` and ``y_next``: bytes from a segment of the image and of the gradient to the next one.
+#: ``most``: k of a part.
+TILE_ARGS = GEOMETRY + tuple("segment pixels most x_next y_next".split())
+
 #: The arguments of ``interleave``: sizes of a plane of the result; byte strides of rows (``y_h``), planes (``y_d``) and
 #: images of ``depth`` planes (``y_c``).
 INTERLEAVE_ARGS = tuple("depth height width y_c y_d y_h".split())

@@ -84,6 +84,8 @@ class Function:
         self.transposes: tuple[int, ...] = ()
         #: For a kernel of products: the dtype of its numbers.
         self.products = ""
+        #: For a kernel whose text is made by the device alone: the device's schedule and its numbers.
+        self.schedule: tuple = ()
         #: Threads that do one unit together on a device without vectors: each has a lane of every vector, and all have
         #: the same scalars.
         self.threads = 1

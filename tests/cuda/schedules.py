@@ -512,6 +512,65 @@ def test_scattered_rows_of_any_layout_are_without_races():
         driver().check("fast")
 
 
+# ---- sorted rows -----------------------------------------------------------------------------------------------------
+
+
+def ranked(x):
+    """Rows with items that are equal, both zeros, and where there are such numbers NaN and infinities."""
+    if x.is_floating_point():
+        x = (x * 8).round() / 8
+        x[..., 3::17], x[..., 5::23], x[..., 7::31] = float("nan"), float("inf"), -0.0
+    return x
+
+
+@pytest.mark.parametrize("dtype", [
+    taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16, taeda.int8, taeda.uint8, taeda.int16, taeda.int32,
+    taeda.int64, taeda.bool,
+])  # fmt: skip
+def test_rows_are_sorted_by_radix(dtype):
+    x = ranked((A[: 3 * 131] * (1 if dtype is taeda.bool else 50)).to(dtype).reshape(3, 131))
+    for f in (
+        lambda x: x.sort(1), lambda x: x.sort(1, descending=True), lambda x: x.topk(7, 1),
+        lambda x: x.topk(100, 1, largest=False),
+    ):  # fmt: skip
+        _, places = f(x)
+        made, there = f(x.cuda())
+        assert there.cpu().equal(places) and x.gather(1, places).nan_to_num(9).equal(made.cpu().nan_to_num(9))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x.reshape(70, 4, 70).sort(0, stable=True).indices,
+    lambda x: x.reshape(280, 70).t().argsort(0, descending=True),
+    lambda x: x[::3].unique(return_inverse=True)[1],
+    lambda x: x.reshape(140, 140).kthvalue(9, 1).values,
+    lambda x: x.reshape(140, 140).median(1).indices,
+    lambda x: x.reshape(140, 140).topk(3, 0).values,
+    lambda x: x.reshape(140, 140).mode(1).values,
+    lambda x: x.expand(2, 19600)[:, 19000:].sort(1).values,
+    lambda x: x[:0].sort().values,
+])  # fmt: skip
+def test_many_rows_are_sorted_at_once(f):
+    """Each has a buffer of its own: threads do not meet."""
+    x = (A[:19600] * 50).round() / 50
+    driver().check("full")
+    try:
+        assert f(x.cuda()).cpu().equal(f(x)) and not driver().faults
+    finally:
+        driver().check("fast")
+
+
+def test_all_threads_of_a_block_share_a_row():
+    """Of each row: the keys, two passes of reading and one of writing for each of six digits, and the result."""
+    x = A[:2000].cuda()
+    driver().check("count")
+    x.sort()
+    driver().check("fast")
+    (counters,) = driver().counters.values()
+    assert counters.of("global", "load").wanted <= 2000 * (2 * 4 + 6 * 2 * 8 + 8 + 4) + 128 * 4
+    assert counters.of("global", "store").wanted == 2000 * (8 + 6 * 8 + 8 + 4)
+    assert counters.of("local", "load").accesses == counters.of("local", "store").accesses == 0
+
+
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 

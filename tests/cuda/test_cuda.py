@@ -76,6 +76,28 @@ def test_counters_of_the_schedules(chosen, tmp_path):
 
 @DEFAULT_AND_SWEEP
 @pytest.mark.timeout(900)
+def test_convolutions_by_tiles(chosen, tmp_path):
+    """Values, cost and races; NVIDIA's assembler takes each kernel, and spills nothing for sm_80."""
+    path = str(ROOT / "tests/cuda/convolutions.py")
+    out = emulated(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", chosen, path, TAEDA_TARGET="lane",
+        timeout=900, TAEDA_CACHE=str(tmp_path),
+    )  # fmt: skip
+    lines = re.findall(r"^(\.+) +\[ *(\d+)%\]$", out, re.MULTILINE)  # none failed, none was skipped
+    assert lines and lines[-1][1] == "100" and sum(len(dots) for dots, _ in lines) > 12, out
+    assembler = ptxas.find()
+    if assembler is None:
+        pytest.skip("ptxas was not found: the counters hold, but NVIDIA's assembler saw no kernel")
+    texts = {name: text for name, text in ptxas.kernels(tmp_path).items() if name.startswith("convolve_tiles")}
+    assert len(texts) > 10
+    for name, text in texts.items():
+        for architecture in ("sm_80",) if chosen == "not sweep" else ptxas.ARCHITECTURES:
+            report = ptxas.assemble(assembler, text, architecture)
+            assert not report.refused and report.spilled <= (0 if architecture == "sm_80" else 64), (name, architecture)
+
+
+@DEFAULT_AND_SWEEP
+@pytest.mark.timeout(900)
 def test_attention_by_tiles(chosen, tmp_path):
     """Values, cost and races; NVIDIA's assembler takes each kernel, and few spill: gradients of rows of 128 numbers and
     more, and of float64, have more sums than a thread has registers."""
