@@ -66,8 +66,8 @@ def read(texts: Sequence[str], inputs: Sequence[InputCheck], where: Sequence[str
     for text in texts:
         try:
             expr = _read(ast.parse(text, mode="eval").body, sizes, 0)
-        except (SyntaxError, ValueError, LookupError):
-            continue
+        except (SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, MemoryError):
+            continue  # the last two: Python's parser of a text that is nested too deep
         if isinstance(expr, Expr):
             found.append((expr.args[0], False) if expr.head == "not" else (expr, True))
     return found

@@ -12,6 +12,7 @@ import pytest
 
 import taeda
 import taeda.export
+from taeda.export import Dim, _pt2_guards, export
 from taeda.io.archive import ArchiveReader, ArchiveWriter
 from taeda.utils import _pytree as pytree
 from tests.agree import close
@@ -236,3 +237,14 @@ def test_fuzzed_files():
 def test_a_million_fuzzed_files():
     for seed in range(100):
         fuzz(10_000, 1000 * seed)
+
+
+@pytest.mark.parametrize("text", [
+    "5 % 0 == 0", "-" * 9000 + "1", "1+" * 9000 + "1", "a" + ".b" * 9000 + ".size()[0]", "L['x'].size()[0] < 'a'",
+    "L['x'].size()[9] == 1", "L['x'].size()[0] == (", "__import__('os').size()[0]", "1j == 2", "1 < 2 < 3",
+])  # fmt: skip
+def test_conditions_of_files_that_cannot_be_read_are_left_out(text):
+    program = export(taeda.nn.Linear(2, 2), (taeda.ones(3, 2),), dynamic_shapes=({0: Dim("n")},))
+    first = next(check for check in program._checks.inputs if check.sizes)
+    good = "L['x'].size()[0] % 3 == 0"
+    assert len(_pt2_guards.read([text, good], [first], ["L['x']"])) == 1
