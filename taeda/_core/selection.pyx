@@ -585,8 +585,9 @@ cdef object as_items(object index):
         return index
     if PyList_Check(index) and len(index) < 32:
         for item in index:
-            if item is None or item is Ellipsis or PySlice_Check(item) or PyList_Check(item) or PyTuple_Check(item) \
-                    or isinstance(item, Tensor):
+            if PyLong_Check(item):
+                continue
+            if item is None or item is Ellipsis or PySlice_Check(item) or hasattr(item, "__len__"):  # tensors, arrays
                 warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated; use "
                               "x[tuple(seq)] instead of x[seq]", UserWarning)
                 return tuple(index)
@@ -605,7 +606,7 @@ cdef Tensor as_index_tensor(object x):
         t = copied(list(x) if isinstance(x, range) else x)
         if t.count == 0 and KIND[t.code] == 2:
             return empty_tensor(I64, t.nd, t.sizes)
-        if t.code == I16 or t.code == I8:
+        if KIND[t.code] == 1 and t.code != I64 and t.code != I32 and not is_mask(t):
             t = t.long()
     if t.code != I64 and t.code != I32 and not (t.nd == 0 and KIND[t.code] == 1) and not is_mask(t):
         raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {t.dtype}; "

@@ -332,11 +332,27 @@ class _Writer(Layers):
             self._add(node, _OPERATORS[node.target], given, [self._result(node, node.name, node.meta["val"])])
         elif isinstance(node.target, OpOverload):
             self._custom(node)
+        elif node.target is _steps.batch_norm_functional:
+            self._batch_norm(node)
         else:
             target, given = call_of(node)
             self._add(node, f"torch.ops.aten.{target}", given, self._results(node, target, given))
         if no_grad and node.target not in _OPERATORS:
             self._detach()
+
+    def _batch_norm(self, node: Node) -> None:
+        """Batch norm of copies of the running statistics: its derivative in PyTorch keeps what it was given, and the
+        program writes to them at its end."""
+        target, given = call_of(node)
+        copies = {name: f"{node.name}_{name}" for name, _, _ in given if name.startswith("running_")}
+        for name, value, _ in given:
+            if name in copies:
+                self.tensors[copies[name]] = self._meta(value.meta["val"])
+                self._raw("torch.ops.aten.clone.default", [("self", self._argument(value))], copies[name])
+        self._add(node, f"torch.ops.aten.{target}", given, self._results(node, target, given))
+        for part in self.nodes[-1]["inputs"]:
+            if part["name"] in copies:
+                part["arg"] = {"as_tensor": {"name": copies[part["name"]]}}
 
     def _custom(self, node: Node) -> None:
         """An op of the program's own, which must be there when the file is loaded."""

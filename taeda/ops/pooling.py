@@ -535,15 +535,15 @@ def _adaptive_avg(name, n, input, output_size):
     size, kernel, lines = _adaptive_means(name, n, _shape_of(name, input), output_size)
     if math.prod(size) == 1:
         return _mean_of_planes(input, n)
+    if min(size) == 0:
+        return input.mean(tuple(range(-n, 0)), keepdim=True).expand((*input.shape[:-n], *size))
+    if not input.is_floating_point():
+        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.name}'; convert with .float()")
     if kernel is not None:
         if kernel[-1] in kernels.STRIDES or _has_channels_last(input, n):
             return _avg_pool(input, size, kernel, kernel, (0,) * n, math.prod(kernel))
         if n == 1:
             return reshape(input, (*input.shape[:-1], *size, *kernel)).mean(-1)
-    if min(size) == 0:
-        return input.mean(tuple(range(-n, 0)), keepdim=True).expand((*input.shape[:-n], *size))
-    if not input.is_floating_point():
-        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.name}'; convert with .float()")
     return resampled(input, lines)
 
 

@@ -474,3 +474,18 @@ def test_arrays_and_numbers_of_numpy_without_dimensions(item, at):
         except IndexError:
             found.append(IndexError)
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("index", [
+    [np.array(1), np.array(2)], [np.array([0, 1]), np.array([1, 2])], [1, np.array([0, 1])], [np.array(True), 1],
+    [range(2), range(2)], [np.int64(1), np.int64(0)], [np.True_, np.False_], np.array([0, 1], np.uint16),
+    np.array([[0], [1]], np.uint32), np.array([1, 0], np.uint64), np.array([-1, 0], np.int8),
+], ids=str)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
+def test_lists_of_arrays_are_tuples_and_arrays_of_any_integers_are_indices(index):
+    found = []
+    for lib in (torch, taeda):
+        x, y = lib.arange(6.0).reshape(2, 3), lib.zeros(2, 3)
+        y[index] = 1.0
+        found.append((x[index].tolist(), y.tolist()))
+    assert found[0] == found[1]

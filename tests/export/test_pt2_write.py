@@ -94,6 +94,21 @@ def test_they_are_trained_there():
         compare(y.grad, x.grad)
 
 
+def test_batch_norm_is_trained_there():
+    model = taeda.nn.Sequential(taeda.nn.Linear(3, 4), taeda.nn.BatchNorm1d(4), taeda.nn.BatchNorm1d(4, affine=False))
+    program = taeda.export.export(model.train(), (taeda.randn(5, 3),))
+    theirs, module, x = loaded(program).module(), program.module(), torch.randn(5, 3)
+    for _ in range(2):
+        theirs(x).square().sum().backward()
+        module(as_taeda(x)).square().sum().backward()
+    for (name, a), (other, b) in zip(theirs.named_parameters(), module.named_parameters(), strict=True):
+        assert name == other
+        compare(a.grad, b.grad)
+    for (name, a), (other, b) in zip(theirs.named_buffers(), module.named_buffers(), strict=True):
+        assert name == other
+        compare(a, b)
+
+
 def test_they_load_here_too():
     _, args, kwargs, program = ours("attention_with_mask")
     file = io.BytesIO()

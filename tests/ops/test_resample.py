@@ -189,3 +189,14 @@ def test_points_outside_do_not_read(channels):
 def test_sampling_errors(image, grid, options):
     with pytest.raises(RuntimeError):
         F.grid_sample(draw(*image), draw(*grid), align_corners=False, **options)
+
+
+@pytest.mark.parametrize("dtype", [taeda.int64, taeda.int32, taeda.uint8, taeda.bool])
+def test_means_of_areas_are_not_of_whole_numbers(dtype):
+    x = taeda.ones(1, 1, 4, 4).to(dtype)
+    for call in (
+        lambda: F.adaptive_avg_pool2d(x, 2), lambda: F.adaptive_avg_pool1d(x[0], 2),
+        lambda: F.adaptive_avg_pool2d(x, 3), lambda: F.interpolate(x, size=2, mode="area"),
+    ):  # fmt: skip
+        with pytest.raises(NotImplementedError, match="not implemented for"):
+            call()
