@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import taeda
+import taeda.export
 import taeda.library
 
 torch = pytest.importorskip("torch")
@@ -132,3 +133,34 @@ def test_numbers_that_an_op_gives(t):
     assert module(t.arange(3.0)).tolist() == [0, 3, 6]
     with pytest.raises(RuntimeError, match="recorded::size_of"):
         t.jit.trace(f, t.ones(3))
+
+
+def nested(t):
+    """An op that gives a list beside a tensor, and a model of it."""
+
+    def pair(x):
+        return x * 1, [x * 2, x * 3]
+
+    schema = "(Tensor x) -> (Tensor, Tensor[])"
+    op = t.library.custom_op("recorded::pair", pair, mutates_args=(), schema=schema)
+    op.register_fake(lambda x: (t.empty_like(x), [t.empty_like(x), t.empty_like(x)]))
+
+    class Model(t.nn.Module):
+        def forward(self, x):
+            a, b = op(x)
+            return a + b[0] * b[1]
+
+    return Model()
+
+
+def test_lists_beside_other_results():
+    here, there = nested(taeda), nested(torch)
+    x = taeda.rand(4, 2)
+    for mode in ("real", "symbolic", "fake"):
+        make_fx = importlib.import_module("taeda.fx.experimental.proxy_tensor").make_fx
+        assert make_fx(here, tracing_mode=mode)(taeda.rand(2, 3))(x).equal(here(x))
+    with pytest.raises(NotImplementedError, match="recorded::pair gives a list of tensors beside"):
+        taeda.export.export(here, (x,))
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(there, (torch.rand(4, 2),)), file)
+    assert taeda.export.load(io.BytesIO(file.getvalue())).module()(x).equal(here(x))

@@ -290,6 +290,13 @@ class Capture(Numbers):
                 raise Conflict(i, self.progress, f"{function.__name__} gives another number of results\n{self.where()}")
         leaves = list(zip(*(flat for flat, _ in shapes), strict=True))
         single = isinstance(results[0], Tensor)
+        parts = results[0] if isinstance(function, OpOverload) and isinstance(results[0], tuple) else ()
+        if any(isinstance(x, (tuple, list)) for x in parts):
+            name = function.overloadpacket.function._qualname
+            raise NotImplementedError(
+                f"export: {name} gives a list of tensors beside other results, which is not recorded; give "
+                f"one list, or each tensor by itself\n{self.where()}"
+            )
         made = []
         for i, metas in enumerate(leaves):
             if not isinstance(metas[0], Tensor):

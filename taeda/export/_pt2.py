@@ -344,8 +344,10 @@ class _Reader:
         for output in outputs:
             kind, value = _one(output)
             if kind in ("as_tensors",):
+                listed = graph.call_function(operator.getitem, (made, position)) if many else made
                 for i, part in enumerate(items(value)):
-                    _keep(nodes, _object(part).get("name"), graph.call_function(operator.getitem, (made, i)))
+                    _keep(nodes, _object(part).get("name"), graph.call_function(operator.getitem, (listed, i)))
+                position += 1
                 continue
             name = _object(value).get("as_name") if kind.startswith("as_sym") else _object(value).get("name")
             if kind in ("as_none",) or name is None:

@@ -130,12 +130,15 @@ class _Recorder:
         kind, target = _names.step_of(function, args)
         args, kwargs = map_aggregate(args, self.of), map_aggregate(kwargs, self.of)
         proxy = self.tracer.create_proxy(kind, target, args, dict(kwargs))
+        self._track_all(result, proxy)
+
+    def _track_all(self, result: Any, proxy: Any) -> None:
         if isinstance(result, Tensor):
             self.track(result, proxy)
-            return
-        for i, part in enumerate(result if isinstance(result, (tuple, list)) else ()):
-            if isinstance(part, Tensor):
-                self.track(part, self.tracer.create_proxy("call_function", getitem, (proxy, i), {}))
+        elif isinstance(result, (tuple, list)):
+            for i, part in enumerate(result):
+                if isinstance(part, (Tensor, tuple, list)):
+                    self._track_all(part, self.tracer.create_proxy("call_function", getitem, (proxy, i), {}))
 
 
 def _place(x: Tensor) -> Any:
