@@ -56,7 +56,14 @@ class FakeImplCtx:
         self._size = size
 
     def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> Any:
-        """A size of the result that depends on values, between ``min`` and ``max``.
+        """A size of the result that depends on values.
+
+        Args:
+            min: the least that it can be.
+            max: the most that it can be; None: there is no limit.
+
+        Returns:
+            The size, a number that a program knows by name.
 
         Raises:
             ValueError: the range is not one of sizes.
