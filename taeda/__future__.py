@@ -1,4 +1,4 @@
-"""How ``nn.Module`` changes its parameters: choices that programs opt in to."""
+"""Ways for ``nn.Module`` to change its parameters: choices that programs opt in to."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ def load(library: Any) -> Any:
 
 
 def address_of(library: Any, name: str) -> int:
-    """Where a function of a library is.
+    """The address of a function of a library.
 
     Raises:
         AttributeError: it has no symbol of that name.

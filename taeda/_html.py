@@ -1,4 +1,4 @@
-"""How notebooks show things: small pieces of HTML, with all text escaped. Imported when the first one is shown."""
+"""HTML for notebooks: small pieces, with all text escaped. Imported when the first one is shown."""
 
 from __future__ import annotations
 

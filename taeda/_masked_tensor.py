@@ -115,7 +115,7 @@ class MaskedTensor(Tensor):
         return _GetData.apply(self)
 
     def get_mask(self) -> Tensor:
-        """Where elements count."""
+        """The mask of the elements that count."""
         return self._masked_mask
 
     def to_tensor(self, value: Any) -> Tensor:

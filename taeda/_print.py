@@ -1,4 +1,4 @@
-"""How a tensor is written as text: the same text, character for character, as PyTorch gives.
+"""Text of tensors: the same text, character for character, as PyTorch gives.
 
 Reads tensors through ``shape``, ``dtype``, ``device``, indexing and ``tolist()`` only. The layout is chosen from the
 values that will be shown, so that every element of a tensor has one width and one notation.
@@ -295,7 +295,7 @@ callbacks.repr = tensor_repr
 
 
 def _tensor_html(self: Any) -> str:
-    """How a notebook shows a tensor."""
+    """The form in which a notebook shows a tensor."""
     from ._html import tensor
 
     return tensor(self)

@@ -397,7 +397,7 @@ class _Tensors:
 
 
 def _functions(end: Any) -> int:
-    """How many functions an expression has whose code may be long."""
+    """The number of functions of an expression whose code may be long."""
     return builtins.sum(_is_function(x.kind) for x in _in_order(end))
 
 

@@ -191,7 +191,7 @@ def _has_values(x: Tensor) -> bool:
 
 
 def _count(input: Tensor, dims: tuple[int, ...], mask: Tensor | None) -> Any:
-    """How many elements are kept."""
+    """The number of elements that are kept."""
     if mask is None:
         return math.prod(input.shape[d] for d in dims)
     return mask.sum(dims, True, dtype=_core.int64)

@@ -30,7 +30,7 @@ class SourceChangeWarning(Warning):
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
-    """Where a storage saved on ``location`` goes: to the CPU, as it is."""
+    """The storage saved on ``location``: it goes to the CPU, as it is."""
     return storage
 
 

@@ -99,7 +99,7 @@ class TypedStorage:
 
     @property
     def device(self) -> Any:
-        """Where it is."""
+        """The device that holds it."""
         return self._untyped_storage.device
 
     @property

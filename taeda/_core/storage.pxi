@@ -87,7 +87,7 @@ cdef class Storage:
 
     @property
     def device(self):
-        """Where it is."""
+        """The device that holds it."""
         from .tensor import device
 
         return device(DEVICES[self.device])

@@ -96,17 +96,17 @@ def any(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero."""
+    """The number of elements that are not zero."""
     return sum(x != 0, axis=axis, keepdims=keepdims)
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the first of the largest elements is; without ``axis``, counted through the whole array."""
+    """The place of the first of the largest elements; without ``axis``, counted through the whole array."""
     return _arg(taeda.argmax, x, axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the first of the smallest elements is; without ``axis``, counted through the whole array."""
+    """The place of the first of the smallest elements; without ``axis``, counted through the whole array."""
     return _arg(taeda.argmin, x, axis, keepdims)
 
 

@@ -88,7 +88,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """How many singular values are larger than ``rtol`` times the largest one.
+    """The number of singular values larger than ``rtol`` times the largest one.
 
     Raises:
         ValueError: ``x`` has fewer than two dimensions.

@@ -78,7 +78,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
 
 
 class Binomial(ProbsOrLogits):
-    """How often an event happens in ``n`` trials: ``P(k) = n! / (k! * (n - k)!) * probs ** k * (1 - probs) ** (n -
+    """The number of successes in ``n`` trials: ``P(k) = n! / (k! * (n - k)!) * probs ** k * (1 - probs) ** (n -
     k)``.
 
     The support is the whole numbers from 0 to ``total_count``. The batch shape is that to which the parameters
@@ -142,7 +142,7 @@ class Binomial(ProbsOrLogits):
 
 
 class Geometric(ProbsOrLogits):
-    """How many failures come before the first success: ``P(k) = (1 - probs) ** k * probs``.
+    """The number of failures before the first success: ``P(k) = (1 - probs) ** k * probs``.
 
     The support is the whole numbers from 0. The batch shape is that to which the parameters broadcast; the event shape
     is ``()``.
@@ -244,7 +244,7 @@ class NegativeBinomial(ProbsOrLogits):
 
 
 class Poisson(ExponentialFamily):
-    """How many events happen, where ``rate`` are expected: ``P(k) = rate ** k * exp(-rate) / k!``.
+    """The number of events, where ``rate`` are expected: ``P(k) = rate ** k * exp(-rate) / k!``.
 
     The support is the whole numbers from 0. The batch shape is that to which the parameters broadcast; the event shape
     is ``()``.
@@ -443,7 +443,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 class Multinomial(OfCategorical):
-    """How often each of ``n`` events happens in ``m`` draws: ``P(k) = m! / prod(k!) * prod(probs ** k)``.
+    """The count of each of ``n`` events in ``m`` draws: ``P(k) = m! / prod(k!) * prod(probs ** k)``.
 
     The support is vectors of whole numbers that add up to ``m``. The batch shape is that of the parameters without
     their last dimension; the event shape is ``(n,)``.

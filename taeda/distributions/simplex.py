@@ -186,7 +186,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def _stable(self) -> Tensor:
-        """Where the closed formulas do not cancel."""
+        """A mask that is true where the closed formulas do not cancel."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _cut_probs(self) -> Tensor:

@@ -64,7 +64,7 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions one application takes together."""
+        """The number of dimensions that one application takes together."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")

@@ -1,4 +1,4 @@
-"""How ops run on batched tensors: by the rule that the stanza names, else example by example.
+"""Ops on batched tensors: they run by the rule that the stanza names, else example by example.
 
 An op's trait ``batch`` names the rule of its family, in ``taeda.func.families``; views and products, which are made of
 little else than their sizes, have rules of their own by name, here and in ``taeda.func.products``.

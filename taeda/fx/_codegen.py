@@ -53,7 +53,7 @@ class PythonCode:
 
 
 class _PyTreeInfo(NamedTuple):
-    """How the arguments and the result of a Graph nest."""
+    """The nesting of the arguments and the result of a Graph."""
 
     orig_args: list[str]
     in_spec: Any
@@ -292,7 +292,7 @@ def _is_function(arg: Any) -> bool:
 
 
 class CodeGen:
-    """How a Graph becomes a function. Subclass it to change the head of the function or what it returns."""
+    """The code that makes a Graph a function. Subclass it to change the head of the function or what it returns."""
 
     def __init__(self) -> None:
         self._body_transformer: Callable[[list[str]], list[str]] | None = None

@@ -1,4 +1,4 @@
-"""How functions are written in generated code, and how PyTorch would pass their arguments.
+"""Names of functions in generated code, and the way in which PyTorch would pass their arguments.
 
 Code names functions by the package that they are known under: ``taeda.relu``, or ``torch.relu`` under the stand-in.
 """
@@ -68,7 +68,7 @@ def is_own(obj: Any) -> bool:
 
 @functools.cache
 def _functions() -> dict[Callable, tuple[str, str]]:
-    """Where each public function is: (module inside the package, name)."""
+    """The place of each public function: (module inside the package, name)."""
     found: dict[Callable, tuple[str, str]] = {}
     for space in _SPACES:
         module = importlib.import_module(f"taeda.{space}".rstrip("."))

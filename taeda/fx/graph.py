@@ -19,7 +19,7 @@ __all__ = ["CodeGen", "Graph", "PythonCode"]
 
 
 class _InsertPoint:
-    """Where a Graph puts new Nodes; as a context manager it goes back to where it was."""
+    """The place at which a Graph puts new Nodes; as a context manager it is restored at the end."""
 
     def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
         self.graph = graph

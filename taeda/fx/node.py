@@ -337,7 +337,7 @@ class Node:
 
     @property
     def stack_trace(self) -> str | None:
-        """Where the step comes from, if the Tracer recorded it."""
+        """The source of the step, if the Tracer recorded it."""
         return self.meta.get("stack_trace")
 
     @stack_trace.setter

@@ -175,7 +175,7 @@ class ArchiveReader:
         return f"{self.folder}/{name}" in self.entries
 
     def locate(self, name: str) -> tuple[int, int, int]:
-        """Where a record's bytes start, how many there are, and their checksum."""
+        """The start of a record's bytes, their number, and their checksum."""
         entry = self.entries.get(f"{self.folder}/{name}")
         if entry is None:
             raise _broken(f"it has no record {name!r}")
@@ -184,7 +184,7 @@ class ArchiveReader:
         return self._start(name, entry, entry.size), entry.size, entry.checksum
 
     def _start(self, name: str, entry: _Entry, size: int) -> int:
-        """Where a record's bytes start, of which there are ``size``."""
+        """The start of a record's bytes, of which there are ``size``."""
         if entry.header + _LOCAL.size > self.limit:
             raise _broken(f"record {name!r} lies outside of it")
         header = _LOCAL.unpack_from(self.data, entry.header)

@@ -1,4 +1,4 @@
-"""How tensors are pickled for another process: as a descriptor of the memory that they lie in."""
+"""Pickling of tensors for another process: as a descriptor of the memory that they lie in."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ class NestedTensor(OfParts):
         return list(itertools.accumulate((x.shape[self._ragged_idx - 1] for x in self._parts), initial=0))
 
     def offsets(self) -> Tensor:
-        """Where each part begins in :meth:`values`, and their total length."""
+        """The start of each part in :meth:`values`, and their total length."""
         return taeda.tensor(self._ends())
 
     def lengths(self) -> None:

@@ -212,7 +212,7 @@ def _check(proto: ModelProto, path: str | None) -> None:
 
 
 def _calls(nodes: Iterable[NodeProto], functions: dict[tuple, FunctionProto], known: dict[tuple, int]) -> int:
-    """How many calls of ops ``nodes`` are with all functions written out, which the inference of types does."""
+    """The number of calls of ops in ``nodes`` with all functions written out, which the inference of types does."""
     total = 0
     for node in nodes:
         key = (node.domain, node.op_type, node.overload)

@@ -97,7 +97,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 
 
 def _order(pivots: Tensor, m: Any) -> Tensor:
-    """Where the rows of a factored matrix were, ``(..., m)``."""
+    """The former places of the rows of a factored matrix, ``(..., m)``."""
     start = arange(m).expand(*pivots.shape[:-1], m)
 
     def step(k: Tensor, order: Tensor) -> tuple:

@@ -134,5 +134,5 @@ def _written(g: Any, inputs: Sequence, op: str, attributes: tuple, dtypes: tuple
 
 
 def translations() -> dict[Any, Callable]:
-    """How :func:`symbolic` is written."""
+    """The way in which :func:`symbolic` is written."""
     return {_node._overload: _written}

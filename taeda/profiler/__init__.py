@@ -1,4 +1,4 @@
-"""Where the time goes: ops, nodes of the graph, ranges and modules, and the kernels below them.
+"""Times of a program: ops, nodes of the graph, ranges and modules, and the kernels below them.
 
 PyTorch's ``torch.profiler``, and more: every op knows the bytes and the arithmetic that it cannot do without, so that
 ``prof.key_averages().table(floors=True)`` says how near it comes to what the machine can do (:func:`measure_floors`),

@@ -12,7 +12,7 @@ from .table import format_table, format_time
 
 
 class DeviceType(enum.Enum):
-    """Where an event happened: ``CPU``.
+    """The device of an event: ``CPU``.
 
     Examples:
         >>> taeda.profiler.DeviceType.CPU.name

@@ -115,7 +115,7 @@ class Far(Contract):
 
 
 def count_launches() -> int:
-    """How many kernels ran on the device so far."""
+    """The number of kernels that ran on the device so far."""
     return _far.launches
 
 

@@ -22,7 +22,7 @@ KeyEntry = Any
 
 
 class _Node(NamedTuple):
-    """How a class is flattened and rebuilt."""
+    """The functions that flatten and rebuild a class."""
 
     flatten: Callable[[Any], tuple[Iterable, Any]]
     unflatten: Callable[[Iterable, Any], Any]

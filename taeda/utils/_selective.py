@@ -16,7 +16,7 @@ from ..ops.table import OPS
 
 
 class CheckpointPolicy(enum.Enum):
-    """How a result is treated: kept for the second run, or computed again. ``MUST`` and ``PREFER`` mean the same."""
+    """The treatment of a result: kept for the second run, or computed again. ``MUST`` and ``PREFER`` mean the same."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1

@@ -40,12 +40,12 @@ def noop_mask(batch: Any, head: Any, q_idx: Any, kv_idx: Any) -> Tensor:
 
 
 def and_masks(*mask_mods: Callable) -> Callable:
-    """Where all of the masks are true."""
+    """A mask that is true where all of the masks are."""
     return lambda *i: functools.reduce(lambda a, b: a & b, [m(*i) for m in mask_mods])
 
 
 def or_masks(*mask_mods: Callable) -> Callable:
-    """Where one of the masks is true."""
+    """A mask that is true where one of the masks is."""
     return lambda *i: functools.reduce(lambda a, b: a | b, [m(*i) for m in mask_mods])
 
 

@@ -16,7 +16,7 @@ __all__ = ["functional_call"]
 
 
 def _slots(module: Module) -> dict[str, tuple[dict, str]]:
-    """Where each named parameter and buffer is kept: a registry and a key."""
+    """The place of each named parameter and buffer: a registry and a key."""
     found = {}
     for path, sub in module.named_modules(remove_duplicate=False):
         for registry in (sub._parameters, sub._buffers):

@@ -228,7 +228,7 @@ def linear_classifier(
 
 # ---- support vectors -------------------------------------------------------------------------------------------------
 def _kernel(x: Tensor, vectors: Tensor, kind: str, numbers: list[float]) -> Tensor:
-    """How alike each row and each vector are; ``numbers`` are gamma, coef0 and degree."""
+    """The likeness of each row and each vector; ``numbers`` are gamma, coef0 and degree."""
     gamma, first, degree = numbers or [0.0, 0.0, 0.0]
     if kind == "RBF":
         return taeda.exp(-gamma * ((x.unsqueeze(1) - vectors) ** 2).sum(-1))

@@ -74,7 +74,7 @@ def tf_idf_vectorizer(
     pool_strings: list[str] | None = None,
     weights: list[float] | None = None,
 ) -> Tensor:
-    """How often each n-gram of the pool comes, with skips, weighted as ``mode`` says."""
+    """The count of each n-gram of the pool, with skips, weighted as ``mode`` says."""
     pool: list = pool_strings or pool_int64s or []
     places: dict[tuple, int] = {}
     ends = [*ngram_counts, len(pool)]

@@ -188,7 +188,7 @@ def _known(x: Value, dim: int) -> int | None:
 
 
 def _parts(n: int, m: int) -> list[tuple[int, int]]:
-    """Where the ``m`` windows of ``n`` elements begin and end."""
+    """The start and end of the ``m`` windows of ``n`` elements."""
     return [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
 
 

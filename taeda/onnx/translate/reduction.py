@@ -286,7 +286,7 @@ def searchsorted(
     g: Writer, sorted_sequence: Value, input: Any, *, out_int32: bool = False, right: bool = False, side: Any = None,
     sorter: Any = None,
 ) -> Value:  # fmt: skip
-    """How many elements are less: all are compared."""
+    """The number of elements that are less: all are compared."""
     if sorter is not None:
         raise Unsupported("searchsorted with sorter; gather the sequence by it first")
     a, x = g.promoted(sorted_sequence, input)

@@ -128,7 +128,7 @@ class Measurement:
 
     @property
     def env(self) -> str:
-        """Where it was timed."""
+        """The description of the environment in which it was timed."""
         return "Unspecified env" if self.task_spec.env is None else self.task_spec.env
 
     @property

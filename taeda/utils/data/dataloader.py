@@ -153,7 +153,7 @@ class DataLoader(ChecksKeywords, Generic[T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How worker processes are started; None: the system's way."""
+        """The way to start worker processes; None: the system's way."""
         return self._context
 
     @multiprocessing_context.setter

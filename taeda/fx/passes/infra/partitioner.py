@@ -33,7 +33,7 @@ class Partition:
         del self.nodes[node]
 
     def size(self) -> int:
-        """How many Nodes there are."""
+        """The number of Nodes."""
         return len(self.nodes)
 
 

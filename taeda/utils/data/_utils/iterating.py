@@ -28,7 +28,7 @@ def pinned(batch: Any) -> Any:
 
 
 class _DatasetKind:
-    """How samples are fetched: by index, or one after the other."""
+    """Ways to fetch samples: by index, or one after the other."""
 
     Map = 0
     Iterable = 1

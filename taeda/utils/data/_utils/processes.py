@@ -74,7 +74,7 @@ class _Worker:
             self.pidfd = -1
 
     def epitaph(self) -> str:
-        """How it ended."""
+        """The way in which it ended."""
         self.process.join(1.0)
         code, pid = self.process.exitcode, self.process.pid
         if code is not None and code < 0:
