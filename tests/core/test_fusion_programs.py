@@ -16,9 +16,10 @@ F = nn.functional
 pytestmark = pytest.mark.usefixtures("everything")
 
 
-def test_programs_drawn_at_random():
+@pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 80), marks=pytest.mark.sweep)])
+def test_programs_drawn_at_random(seeds):
     """Rows, pointwise ops, reductions, writing in place, forgetting: in any order, with and without gradients."""
-    for seed in range(40):
+    for seed in seeds:
         shape = random.Random(seed).choice([(5, 7), (3, 33), (2, 3, 40), (6, 1), (40,), (3, 4, 128)])
 
         def program(x, y, seed=seed):

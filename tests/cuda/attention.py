@@ -46,18 +46,22 @@ BOOLS[0, 0, 5] = False  # a row that sees nothing
 NUMBERS = taeda.randn(2, 1, 40, 1, generator=taeda.Generator().manual_seed(1))
 
 
+def longer(*values):
+    return pytest.param(*values, marks=pytest.mark.sweep)
+
+
 @pytest.mark.parametrize("q, k, ev, dtype, options", [
-    ((1, 2, 40, 16), (1, 2, 50, 16), 24, taeda.float32, {"scale": 0.3}),
+    longer((1, 2, 40, 16), (1, 2, 50, 16), 24, taeda.float32, {"scale": 0.3}),
     ((1, 2, 50, 16), (1, 2, 40, 16), 24, taeda.float32, {"is_causal": True}),
-    ((1, 1, 70, 64), (1, 1, 70, 64), 64, taeda.float32, {"is_causal": True}),
+    longer((1, 1, 70, 64), (1, 1, 70, 64), 64, taeda.float32, {"is_causal": True}),
     ((2, 4, 33, 48), (2, 2, 50, 48), 48, taeda.float32, {"enable_gqa": True, "is_causal": True}),
     ((2, 1, 40, 16), (2, 1, 50, 16), 16, taeda.float32, {"mask": BOOLS}),
-    ((2, 1, 40, 16), (2, 1, 50, 16), 16, taeda.float32, {"mask": NUMBERS}),
-    ((1, 1, 40, 30), (1, 1, 50, 30), 30, taeda.float16, {}),
+    longer((2, 1, 40, 16), (2, 1, 50, 16), 16, taeda.float32, {"mask": NUMBERS}),
+    longer((1, 1, 40, 30), (1, 1, 50, 30), 30, taeda.float16, {}),
     ((1, 1, 40, 30), (1, 1, 50, 30), 31, taeda.bfloat16, {"mask": NUMBERS[0]}),
     ((1, 1, 20, 30), (1, 1, 34, 30), 30, taeda.float64, {}),
-    ((1, 1, 20, 128), (1, 1, 34, 128), 128, taeda.float32, {}),
-    pytest.param((1, 1, 20, 200), (1, 1, 34, 200), 256, taeda.float32, {}, marks=pytest.mark.sweep),
+    longer((1, 1, 20, 128), (1, 1, 34, 128), 128, taeda.float32, {}),
+    longer((1, 1, 20, 200), (1, 1, 34, 200), 256, taeda.float32, {}),
     ((2, 1, 64), (2, 40, 64), 64, taeda.float32, {}),  # one query
     ((1, 1, 20, 300), (1, 1, 9, 300), 8, taeda.float32, {}),  # no room for a row: by the definition
 ])  # fmt: skip
@@ -88,7 +92,7 @@ def test_what_is_not_contiguous():
 # ---- dropout ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype, options", [(taeda.float32, {}), (taeda.float16, {"is_causal": True})])
+@pytest.mark.parametrize("dtype, options", [longer(taeda.float32, {}), (taeda.float16, {"is_causal": True})])
 def test_weights_that_are_dropped_are_those_of_the_definition(dtype, options):
     found = []
     for backend in (FUSED, DEFINITION):
