@@ -355,10 +355,10 @@ except ImportError as error:
 #: that was just made. What reads or writes elements asks ``address_of``, which refuses where they are not in memory.
 PLACES = {
     "addresses.pxi": 1, "becoming.pxi": 8, "channels.pyx": 3, "copying.pxi": 3, "fused.pyx": 1, "fusion.pyx": 4,
-    "graph.pxi": 1, "guard.pyx": 4, "inplace.pxi": 2, "joined.pyx": 2, "layout.pxi": 12, "making.pxi": 6, "moves.pyx": 4,
-    "observing.pyx": 8, "plan.pyx": 5, "planning.pyx": 10, "recipes.pyx": 4, "reduce.pyx": 2, "replay.pyx": 3,
-    "rows.pyx": 2, "shared.pyx": 1, "slices.pyx": 4, "tensor.pxd": 4,
-    "tensor.pxi": 2, "twins.pyx": 3, "views.pxi": 5,
+    "graph.pxi": 1, "guard.pyx": 4, "inplace.pxi": 2, "joined.pyx": 2, "layout.pxi": 12, "linking.pyx": 1,
+    "making.pxi": 6, "moves.pyx": 4, "observing.pyx": 7, "plan.pyx": 4, "planning.pyx": 10, "program.pyx": 3,
+    "recipes.pyx": 4, "reduce.pyx": 2, "replay.pyx": 1, "rows.pyx": 2, "shared.pyx": 1, "slices.pyx": 4,
+    "tensor.pxd": 4, "tensor.pxi": 2, "twins.pyx": 3, "views.pxi": 5,
 }  # fmt: skip
 
 

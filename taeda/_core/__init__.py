@@ -38,10 +38,11 @@ from .launching import (
     wrapped_dim,
     written_beside,
 )
-from .plan import NoPlan, Plan
+from .plan import Plan
 from .planning import make_plan
 from .pool import get_num_threads, set_num_threads
-from .replay import is_observing
+from .program import NoPlan
+from .recorder import is_observing
 from .tensor import (
     ALL_DTYPES,
     DISPATCHING,

@@ -181,10 +181,6 @@ def get_default_dtype():
     return DTYPES[DEFAULT_FLOAT]
 
 
-cdef int default_code() noexcept:
-    return DEFAULT_FLOAT
-
-
 def set_default_dtype(dtype d):
     """Sets the dtype of new floating-point tensors.
 

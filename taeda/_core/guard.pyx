@@ -15,7 +15,7 @@ from .devices cimport here
 from .memory cimport Storage
 from .plan cimport MOST_STORAGES, MOST_WORDS, Key, add_argument, add_word
 from .recorder cimport is_observing
-from .tensor cimport Tensor, default_code, grad_setting
+from .tensor cimport Tensor, grad_setting, setting_word
 from .versions cimport dict_version
 
 cdef extern from *:
@@ -33,7 +33,7 @@ cdef extern from "Python.h":
     PyObject* TYPE_OF "Py_TYPE"(object)
     PyObject* PyCell_GET(object)
 
-from .tensor import is_inference_mode_enabled, is_mode_active, saved_hooks_active
+from .tensor import is_mode_active, saved_hooks_active
 
 
 cdef inline bint is_same(object now, object then) except -1:
@@ -264,7 +264,7 @@ cpdef object key_of(tuple args, dict kwargs):
     cdef list others = [], tensors = []
     cdef Py_ssize_t i
     key.words, key.n, key.room, key.ntensors, key.tensors = words, 1, MOST_WORDS, 0, found
-    words[0] = default_code() | grad_setting() << 8 | is_inference_mode_enabled() << 10
+    words[0] = setting_word() | grad_setting() << 8
     if is_mode_active() or saved_hooks_active() or here() or is_observing():
         return None
     for x in args:

@@ -8,25 +8,22 @@ is no trace if the call does anything beside launches that a replay could not re
 import gc
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.object cimport PyObject
-from libc.stdint cimport int8_t, int64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy
+from libc.stdint cimport int64_t, uintptr_t
 
 from .devices cimport count_elsewhere
 from .guard cimport form_of
+from .linking cimport Linker, extent
 from .memory cimport Storage, settle, unsettled
-from .plan cimport GIVEN, LINE, MADE, SCRATCH, Fields, Place, Ready, make_ready, prototype
-from .planning cimport Room, arrange, arrange_in, extent
+from .program cimport GIVEN, LINE, OWN, Form, Ready, Skip, make_ready, prototype
 from .recorder cimport (
-    FLAG, HELD, NUMBERS, TABLE, Block, Recorder, Step, begin_recording, end_recording, find_block, free_recorder,
+    FLAG, HELD, NUMBERS, TABLE, Recorder, Step, begin_recording, end_recording, free_recorder,
 )
-from .replay cimport Kept, Patch, Skip, Trace, Write
+from .replay cimport Trace
 from .tensor cimport VALUES, Node, Tensor
 
 from ..kernels import build
 from .fusion import defer_ops
-from .plan import NoPlan
+from .program import NoPlan
 
 
 # ---- the state before the call ---------------------------------------------------------------------------------------
@@ -95,14 +92,14 @@ def observe(function, tuple args, dict kwargs, list tensors, bint dry=False, dic
     cdef Before before = Before()
     cdef Recorder* recorder = begin_recording(True)
     recorder.dry = dry
-    cdef Maker maker = Maker(before, tensors)
-    maker.prepared, maker.prepares = {} if prepared is None else prepared, prepared is not None or not dry
+    cdef TraceLinker linker = TraceLinker(before, tensors)
+    linker.prepared, linker.prepares = {} if prepared is None else prepared, prepared is not None or not dry
     cdef bint deferring = defer_ops(False)
     count_elsewhere(1)
     try:
         try:
             result = function(*args, **kwargs)
-            maker.describe_all(recorder, result)
+            linker.describe_all(recorder, result)
         except NoPlan as error:
             return result, (str(error), None)
         finally:
@@ -113,7 +110,7 @@ def observe(function, tuple args, dict kwargs, list tensors, bint dry=False, dic
             place = <object>recorder.place if recorder.place != NULL else None
             return result, ((<bytes>recorder.refused).decode(), place)
         try:
-            return result, maker.finish(recorder)
+            return result, linker.finish(recorder)
         except NoPlan as error:
             return result, (str(error), None)
     finally:
@@ -137,36 +134,21 @@ cdef bint leads_on(Node node) except -1:
     return False
 
 
-cdef class Maker:
+cdef class TraceLinker(Linker):
     """Makes a trace from the launches of a recorder."""
 
+    cdef Trace trace             # the program
     cdef Before before
     cdef list tensors            # arguments, then gradients from before the call that it uses
-    cdef Trace trace
-    cdef dict given              # id of a storage -> its number among Trace.given
-    cdef dict held               # likewise
-    cdef dict made               # number of a block -> number of its storage
-    cdef dict forms              # Kept by the id of their tensor
     cdef dict old_grads          # id of a storage -> the leaf whose gradient is in it
-    cdef list alive              # tensors of the forms
-    cdef list patches            # (base, offset, address of the slot); bases as (place, index)
-    cdef list signature
-    cdef dict ready              # number of a prepared block -> Ready
     cdef dict prepared           # Ready by the launch that computes them
     cdef bint prepares
-    cdef dict order              # number of a block -> its number in order of first use
-    cdef dict used               # number of a new storage -> the first launch that uses it
-    cdef list writes             # (storage, writes that it counts)
 
-    def __cinit__(self, Before before, list tensors):
+    def __init__(self, Before before, list tensors):
         cdef Tensor t
+        self.program = self.trace = Trace()
         self.before, self.tensors = before, list(tensors)
-        self.trace = Trace.__new__(Trace)
-        self.given, self.held, self.made, self.forms, self.alive, self.patches = {}, {}, {}, {}, [], []
-        self.signature, self.order, self.old_grads, self.used = [], {}, {}, {}
-        self.ready, self.trace.prepared = {}, []
-        self.trace.given, self.trace.held, self.trace.made, self.trace.forms = [], [], [], []
-        self.trace.filled, self.trace.calls, self.trace.tables, self.writes = [], [], [], []
+        self.old_grads = {}
         self.trace.nargs = len(tensors)
         for i, t in enumerate(tensors):
             if id(t.storage) not in self.given:
@@ -222,42 +204,23 @@ cdef class Maker:
                 return i
         return leaf
 
-    cdef object describe(self, Recorder* r, object x):
-        """The result of the function, with forms in place of tensors that it made."""
-        if isinstance(x, Tensor):
-            return self.describe_tensor(r, <Tensor>x)
-        if type(x) is tuple:
-            return tuple([self.describe(r, y) for y in <tuple>x])
-        if isinstance(x, tuple) and hasattr(type(x), "n_fields"):
-            return Fields(type(x), tuple([self.describe(r, y) for y in x]))
-        if type(x) is list:
-            return [self.describe(r, y) for y in <list>x]
-        if type(x) is dict:
-            return {name: self.describe(r, y) for name, y in (<dict>x).items()}
-        if x is None or type(x) in (int, float, bool, str, bytes, complex):
-            return x
-        raise NoPlan(f"{type(x).__name__} is given back")
-
     cdef object describe_tensor(self, Recorder* r, Tensor t):
-        cdef Kept form
-        cdef int64_t block
+        cdef Form form
+        cdef object argument = None
         if id(t) in self.forms:
             return self.forms[id(t)]
-        form = Kept.__new__(Kept)
         for i in range(self.trace.nargs):
             if self.tensors[i] is t:
-                form.argument = i
-        if form.argument is None and id(t) in self.before.known:
+                argument = i
+        if argument is None and id(t) in self.before.known:
             if t.storage is not None and id(t.storage) in self.old_grads:
                 raise NoPlan("a gradient of before the call is given back")
             return t
         if unsettled:
             settle(t.storage)    # deferred ops are launched now, as part of the trace
-        form.number = len(self.trace.forms)
-        self.forms[id(t)] = form
-        self.alive.append(t)
-        self.trace.forms.append(form)
-        if form.argument is not None:
+        form = self.new_form(t)
+        form.argument = argument
+        if argument is not None:
             return form
         if type(t) is not Tensor or t.holds != VALUES or t.device_type or t.hooks is not None:
             raise NoPlan(f"a {type(t).__name__} of a kind of its own is given back")
@@ -273,177 +236,35 @@ cdef class Maker:
             form.place, form.index = GIVEN, self.given[id(t.storage)]
             form.offset = t.raw - (<Tensor>self.tensors[self.trace.given[form.index]]).raw
         elif id(t.storage) in self.before.storages:
-            form.place, form.index, form.offset = Place.FIXED, self.hold(t.storage), t.raw - t.storage.data
+            form.place, form.index, form.offset = OWN, self.hold(t.storage), t.raw - t.storage.data
         else:
-            block = find_block(r, t.storage.data)
-            if block < 0 or r.blocks[block].data != t.storage.data:
-                raise NoPlan("a tensor in memory of its own is given back")
-            if block not in self.made:
-                self.made[block] = len(self.trace.made)
-                self.trace.made.append(r.blocks[block].nbytes)
-            form.place, form.index, form.offset = MADE, self.made[block], t.raw - t.storage.data
+            self.place_made(r, form, t)
         return form
-
-    cdef int64_t hold(self, Storage storage) except -1:
-        if id(storage) not in self.held:
-            self.held[id(storage)] = len(self.trace.held)
-            self.trace.held.append(storage)
-        return self.held[id(storage)]
 
     # ---- launches ----------------------------------------------------------------------------------------------------
     cdef Trace finish(self, Recorder* r):
-        cdef Trace trace = self.trace
-        cdef int64_t i, k, first, flags = 0
-        cdef Room* rooms = <Room*>calloc(r.nblocks + 1, sizeof(Room))
-        cdef int64_t* room_of = <int64_t*>calloc(r.nblocks + 1, 8)   # one more than its number
-        cdef char* place
-        try:
-            trace.steps = <Step*>malloc(r.nsteps * sizeof(Step) + 1)
-            trace.at = <char**>calloc(r.npointers + 1, sizeof(char*))
-            trace.numbers = <int64_t*>malloc(r.nnumbers * 8 + 8)
-            trace.flag_ends = <int64_t*>calloc(r.nsteps + 1, 8)
-            trace.nsteps = r.nsteps
-            for i in range(r.nblocks):
-                flags += r.blocks[i].nbytes if r.blocks[i].purpose == FLAG else 0
-            trace.flags = <int8_t*>calloc(flags + 1, 1)
-            if rooms == NULL or room_of == NULL or trace.steps == NULL or trace.at == NULL or trace.numbers == NULL \
-                    or trace.flag_ends == NULL or trace.flags == NULL:
-                raise MemoryError()
-            if r.nsteps:
-                memcpy(trace.steps, r.steps, r.nsteps * sizeof(Step))
-            if r.nnumbers:
-                memcpy(trace.numbers, r.numbers, r.nnumbers * 8)
-            flags = 0
-            for i in range(r.nsteps):
-                self.add_step(r, i, rooms, room_of, &flags)
-                trace.flag_ends[i] = flags
-            self.fill(r, rooms, room_of)
-            self.link()
-        finally:
-            free(rooms)
-            free(room_of)
-        trace.nheld = len(trace.held)
+        self.link(r)
+        for thing, table in self.trace.calls:
+            if table == 0 and type(thing) is not Skip:
+                raise NoPlan("an optimiser's step launches nothing")
         self.find_leaves()
         self.count_writes()
-        trace.signature = tuple(self.signature)
-        return trace
+        self.trace.signature = tuple(self.signature)
+        return self.trace
 
-    cdef int count_writes(self) except -1:
-        """The writes that storages count at each replay."""
-        cdef Trace trace = self.trace
-        trace.writes = <Write*>malloc(len(self.writes) * sizeof(Write) + 1)
-        if trace.writes == NULL:
-            raise MemoryError()
-        for storage, times in self.writes:
-            if id(storage) in self.given:
-                trace.writes[trace.nwrites] = Write(NULL, trace.given[self.given[id(storage)]], times)
-            elif id(storage) in self.held:
-                trace.writes[trace.nwrites] = Write(<PyObject*>storage, 0, times)
-            else:
-                continue
-            trace.nwrites += 1
-        return 0
-
-    cdef int add_step(self, Recorder* r, int64_t i, Room* rooms, int64_t* room_of, int64_t* flags) except -1:
-        """The places of the pointers of a launch."""
-        cdef Step* step = &r.steps[i]
-        cdef int64_t k, found
-        cdef char* address
-        cdef char** slot
-        self.signature.append((<uintptr_t>step.kernel, step.total, step.grain, PyBytes_FromStringAndSize(
-            <char*>(r.numbers + step.numbers), step.nnumbers * 8)))
-        if step.kernel == NULL:
-            self.trace.calls.append(((<list>r.calls)[r.numbers[step.numbers]], 0))
-            self.signature.append(((<list>r.calls)[r.numbers[step.numbers]]))
-        for k in range(step.pointers, step.pointers + step.npointers):
-            address, slot = r.pointers[k], self.trace.at + k
-            if address == NULL:
-                self.signature.append(None)
-                continue
-            found = r.found[k]
-            if found >= 0 and r.blocks[found].purpose == FLAG:
-                slot[0] = <char*>self.trace.flags + flags[0]
-                flags[0] += r.blocks[found].nbytes
-            elif found >= 0 and r.blocks[found].purpose == HELD:      # a bytes object
-                slot[0] = self.copy(r.blocks[found].data, r.blocks[found].nbytes) + (address - r.blocks[found].data)
-                self.signature.append((PyBytes_FromStringAndSize(r.blocks[found].data, r.blocks[found].nbytes),
-                                       address - r.blocks[found].data))
-            elif found >= 0 and r.blocks[found].purpose == TABLE:
-                slot[0] = self.add_table(r, i, found, rooms, room_of)
-                if k == step.pointers and self.is_counted(r, i):
-                    thing, _ = self.trace.calls.pop()
-                    self.trace.calls.append((thing, <uintptr_t>slot[0]))
-            else:
-                self.add_place(r, i, found, address, slot, rooms, room_of)
-        return 0
-
-    cdef bint is_counted(self, Recorder* r, int64_t i) noexcept:
-        """Whether the numbers of a launch are computed at each replay, by an object that was noted before it."""
-        return i > 0 and r.steps[i - 1].kernel == NULL and r.steps[i - 1].npointers == 0
-
-    cdef char* copy(self, const char* data, int64_t nbytes) except NULL:
-        """A copy that lives as long as the trace."""
-        cdef char* made = <char*>malloc(nbytes + 1)
-        if made == NULL:
-            raise MemoryError()
-        memcpy(made, data, nbytes)
-        self.trace.tables.append((<uintptr_t>made, nbytes))
-        return made
-
-    cdef char* add_table(self, Recorder* r, int64_t i, int64_t found, Room* rooms, int64_t* room_of) except NULL:
-        """A copy of a table, with the places of its addresses."""
-        cdef Block* block = &r.blocks[found]
-        cdef char** words = <char**>self.copy(block.content, block.nbytes)
-        cdef int64_t row, k, at
-        cdef bint counted = self.is_counted(r, i)
-        for row in range(block.nbytes // 8 // block.width):
-            for k in range(block.width):
-                at = row * block.width + k
-                if k < block.naddresses:
-                    self.add_place(r, i, block.found[at], words[at], &words[at], rooms, room_of)
-                elif not counted or not block.naddresses:
-                    self.signature.append(<int64_t>words[at])
-        return <char*>words
-
-    cdef int add_place(self, Recorder* r, int64_t i, int64_t found, char* address, char** slot, Room* rooms,
-                       int64_t* room_of) except -1:
-        """Note the address that a replay writes to a slot."""
+    cdef bint add_given(self, Recorder* r, int64_t found, char* address, char** slot) except -1:
         cdef Storage storage
-        cdef int64_t at, number
-        cdef Room* room
+        cdef int64_t number
         cdef Tensor t
         if found >= 0:
-            at = address - r.blocks[found].data
-            self.signature.append((self.order.setdefault(found, len(self.order)), at, r.blocks[found].nbytes))
-            if found in self.made:
-                self.patches.append((MADE, self.made[found], at, <uintptr_t>slot))
-                self.used.setdefault(self.made[found], i)
-                return 0
-            if r.blocks[found].prepared and not room_of[found] and found not in self.ready:
-                self.prepare(r, i, found)
-            if found in self.ready:
-                number = self.hold((<Ready>self.ready[found]).memory)
-                self.patches.append((Place.FIXED, number, at, <uintptr_t>slot))
-                return 0
-            if not room_of[found]:
-                number = room_of[r.nblocks]          # how many there are
-                room = &rooms[number]
-                room.block, room.first = found, i
-                room.nbytes = max((r.blocks[found].nbytes + LINE - 1) // LINE * LINE, LINE)
-                if r.blocks[found].purpose == NUMBERS:
-                    room.first = -1   # written before the launches
-                room_of[r.nblocks] = number + 1
-                room_of[found] = number + 1
-            rooms[room_of[found] - 1].last = i
-            self.patches.append((SCRATCH, room_of[found] - 1, at, <uintptr_t>slot))
-            return 0
+            return False
         storage = self.before.at(<uintptr_t>address)
         if storage is None:
             if not build.is_kernel(<uintptr_t>address):
                 raise NoPlan("a kernel is given an address that is in no tensor")
             slot[0] = address
             self.signature.append(<uintptr_t>address)
-            return 0
+            return True
         if id(storage) not in self.given and id(storage) in self.old_grads:
             self.given[id(storage)] = len(self.trace.given)
             self.trace.given.append(len(self.tensors))
@@ -456,9 +277,9 @@ cdef class Maker:
             self.signature.append((number, address - t.raw))
         else:
             number = self.hold(storage)
-            self.patches.append((Place.FIXED, number, address - storage.data, <uintptr_t>slot))
+            self.patches.append((OWN, number, address - storage.data, <uintptr_t>slot))
             self.signature.append((id(storage), address - storage.data))
-        return 0
+        return True
 
     cdef int prepare(self, Recorder* r, int64_t i, int64_t made) except -1:
         """Keep a block from call to call, if launch ``i`` computes it from one storage that the trace holds."""
@@ -483,8 +304,9 @@ cdef class Maker:
             source = storage
             key.append(r.pointers[k] - storage.data)
         if source is not None:
-            self.ready[made] = self.prepared.setdefault((source, *key), make_ready(r.blocks[made].nbytes))
-            self.trace.prepared.append((i, source, self.ready[made]))
+            ready = self.prepared.setdefault((source, *key), make_ready(r.blocks[made].nbytes))
+            self.ready[made] = OWN, self.hold((<Ready>ready).memory)
+            self.trace.prepared.append((i, source, ready))
         return 0
 
     cdef bint is_left_out(self, Recorder* r, int64_t i) except -1:
@@ -506,91 +328,6 @@ cdef class Maker:
                 if low <= address - t.raw <= high:
                     return 0
         raise NoPlan("memory of an argument's storage outside of the argument is read or written")
-
-    cdef int fill(self, Recorder* r, Room* rooms, int64_t* room_of) except -1:
-        """Assign blocks to the workspace of a replay; note the contents that some have before the launches."""
-        cdef int64_t i, k, n = room_of[r.nblocks]
-        cdef int64_t* offsets = <int64_t*>calloc(r.nblocks + 1, 8)
-        cdef list blocks = [rooms[i].block for i in range(n)]
-        cdef dict bins
-        if offsets == NULL:
-            raise MemoryError()
-        try:
-            self.use_results(r, rooms, n)
-            self.trace.scratch = arrange(rooms, n, 0)
-            for i in range(n):
-                offsets[rooms[i].block] = rooms[i].offset
-            bins = {rooms[i].block: rooms[i].bin - 1 for i in range(n) if rooms[i].bin}
-            self.patches = [
-                (place, index, offset, slot) if place != SCRATCH
-                else (MADE if blocks[index] in bins else SCRATCH, bins.get(blocks[index], 0),
-                      offset + offsets[<int64_t>blocks[index]], slot)
-                for place, index, offset, slot in self.patches]
-            for i in range(r.nblocks):
-                if r.blocks[i].purpose != NUMBERS:
-                    continue
-                content = PyBytes_FromStringAndSize(r.blocks[i].content, r.blocks[i].nbytes)
-                self.signature.append(content)
-                if i in self.made:
-                    self.trace.filled.append((MADE, self.made[i], 0, content))
-                elif room_of[i]:
-                    self.trace.filled.append((SCRATCH, 0, offsets[i], content))
-        finally:
-            free(offsets)
-        return 0
-
-    cdef int use_results(self, Recorder* r, Room* rooms, int64_t n) except -1:
-        """Assign blocks to the storages of results that are not in use yet."""
-        cdef int64_t i, k, nbins = 0
-        cdef Room* bins = <Room*>calloc(len(self.made) + 1, sizeof(Room))
-        if bins == NULL:
-            raise MemoryError()
-        for i, k in self.made.items():
-            if r.blocks[i].purpose != NUMBERS and k in self.used:
-                bins[nbins].block, bins[nbins].first, bins[nbins].nbytes = k, self.used[k], r.blocks[i].nbytes
-                nbins += 1
-        try:
-            return arrange_in(rooms, n, bins, nbins)
-        finally:
-            free(bins)
-
-    cdef int64_t base(self, Place place, int64_t index) noexcept:
-        cdef Trace trace = self.trace
-        if place == GIVEN:
-            return index
-        if place == Place.FIXED:
-            return trace.ngiven + index
-        return trace.ngiven + trace.nheld + (index if place == MADE else trace.nmade)
-
-    cdef int link(self) except -1:
-        """Sort the addresses to update by their base."""
-        cdef Trace trace = self.trace
-        cdef list sorted_
-        cdef int64_t i, b = 0
-        trace.ngiven, trace.nheld, trace.nmade = len(trace.given), len(trace.held), len(trace.made)
-        trace.nbases = trace.ngiven + trace.nheld + trace.nmade + 1
-        sorted_ = sorted([(self.base(place, index), offset, slot) for place, index, offset, slot in self.patches])
-        trace.npatches = len(sorted_)
-        trace.patches = <Patch*>malloc(trace.npatches * sizeof(Patch) + 1)
-        trace.first = <int64_t*>calloc(trace.nbases + 1, 8)
-        trace.bases = <char**>calloc(trace.nbases + 1, sizeof(char*))
-        if trace.patches == NULL or trace.first == NULL or trace.bases == NULL:
-            raise MemoryError()
-        for i in range(trace.npatches):
-            base, offset, slot = <tuple>sorted_[i]
-            while b <= <int64_t>base:
-                trace.first[b] = i
-                b += 1
-            trace.patches[i].base, trace.patches[i].offset = base, offset
-            trace.patches[i].slot = <char**><uintptr_t>slot
-        while b <= trace.nbases:
-            trace.first[b] = trace.npatches
-            b += 1
-        trace.filled = [(self.base(place, index), offset, content) for place, index, offset, content in trace.filled]
-        for thing, table in trace.calls:
-            if table == 0 and type(thing) is not Skip:
-                raise NoPlan("an optimiser's step launches nothing")
-        return 0
 
     cdef int find_leaves(self) except -1:
         """For each leaf that may get a gradient in the call, whether it had one at the beginning."""

@@ -24,7 +24,7 @@ from .devices cimport elsewhere, here
 from .plan cimport BAD, MOST_STORAGES, Key, Plan, add_argument, add_tensor, add_word
 from .planning cimport record
 from .recorder cimport is_observing
-from .tensor cimport VALUES, Node, Saved, Tensor, default_code, empty_tensor, is_as_saved, swaps_of
+from .tensor cimport VALUES, Node, Saved, Tensor, empty_tensor, is_as_saved, setting_word, swaps_of
 
 from .pool import get_num_threads
 
@@ -126,7 +126,7 @@ cdef bint describe(Walk* w, list roots, list numbers, list grads) except -1:
     """Write the key; False if the pass must run."""
     cdef int i, nr
     cdef Key* key = &w.key
-    add_word(key, get_num_threads(), default_code())
+    add_word(key, get_num_threads(), setting_word())
     for i in range(w.nnodes):
         if not add_node(w, <Node>w.nodes[i]):
             return False

@@ -1,8 +1,6 @@
-"""Plans: the launches of a call, to be repeated on other memory.
+"""Plans: programs of one op or backward pass, for arguments of one form.
 
-Addresses are blocks and offsets: of an argument's storage, of a result, of memory for the time of the call, whose
-blocks share room as far as their lifetimes allow. `Plan.run` is given other tensors of the same form, makes the
-results, turns blocks into addresses, and launches. What makes plans is `planning.pyx`. See docs/notes/0014.
+What makes plans is `planning.pyx`; the key of a form is here. See docs/notes/0014.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -13,82 +11,34 @@ from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_CheckExact
 from libc.stdint cimport int64_t, uintptr_t
-from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
-from .memory cimport Storage, new_storage, release_scratch, settle, take_scratch
-from .pool cimport kernel_t, launch
-from .recorder cimport Step, is_observing, note_prepared
-from .tensor cimport VALUES, Tensor, address_of, alias_tensor, dtype, need_memory, recorders
+from .memory cimport Storage
+from .program cimport LINE, PREPARED, Ready, make_ready
+from .recorder cimport is_observing
+from .tensor cimport VALUES, Tensor, dtype, recorders, setting_word
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object, Py_ssize_t*) except NULL
     PyObject* TYPE_OF "Py_TYPE"(object)
-    void PyObject_GC_UnTrack(PyObject*)
 
 cdef object BAD = object()
 
 
-class NoPlan(RuntimeError):
-    """The call cannot be repeated from its launches; the message says why."""
-
-
-cdef class Form:
-    """A tensor of a plan: which storage, from which byte on, and the form."""
-
-
-cdef class Fields:
-    """The tuple with names, of class ``kind``, that a call gives."""
-
-    def __init__(self, kind, items):
-        self.kind, self.items = kind, items
-
-
-cdef class Ready:
-    """A block that a launch has computed from a storage, such as weights in the order in which a kernel reads them.
-
-    It stands as long as nobody writes to that storage. What others may write to unseen is never relied on.
-    """
-
-    cdef bint stands(self, Storage source) noexcept:
-        return (self.version == source.version and self.data == source.data and not source.shown
-                and not source.exports and source.owner is None)
-
-    cdef void note(self, Storage source) noexcept:
-        self.before, self.version, self.data = self.version, source.version, source.data
-
-
-cdef Ready make_ready(int64_t nbytes):
-    cdef Ready ready = Ready.__new__(Ready)
-    ready.memory, ready.version, ready.before = new_storage(nbytes), -1, -1
-    return ready
-
-
-cdef class Plan:
+cdef class Plan(Program):
     """The launches of one call, for arguments of one form."""
-
-    def __dealloc__(self):
-        free(self.steps)
-        free(self.pointers)
-        free(self.numbers)
-        free(self.flagged)
 
     @property
     def launches(self):
         """For each launch: the address of its kernel, range, grain, and operands ``(place, index, offset)``."""
-        names = ("fixed", "given", "made", "scratch", "prepared")
-        found = []
-        for i in range(self.nsteps):
-            first = self.steps[i].pointers
-            at = [self.pointers[k] for k in range(first, first + self.steps[i].npointers)]
-            found.append((<uintptr_t>self.steps[i].kernel, self.steps[i].total, self.steps[i].grain,
-                          [(names[p["place"]], p["index"], p["offset"]) for p in at]))
-        return found
-
-    @property
-    def scratch_bytes(self):
-        """Memory that a run takes beside its results."""
-        return self.scratch
+        cdef dict places = {}
+        cdef int64_t i, k
+        for i in range(self.npatches):
+            places[<uintptr_t>self.patches[i].slot] = (*self.place_of(self.patches[i].base), self.patches[i].offset)
+        return [(<uintptr_t>self.steps[i].kernel, self.steps[i].total, self.steps[i].grain, [
+                    places.get(<uintptr_t>(self.at + k), ("fixed", 0, <uintptr_t>self.at[k]))
+                    for k in range(self.steps[i].pointers, self.steps[i].pointers + self.steps[i].npointers)])
+                for i in range(self.nsteps)]
 
     def run(self, arguments):
         """Repeat the launches on ``arguments``, tensors of the forms that the plan was made for, in order.
@@ -100,105 +50,44 @@ cdef class Plan:
         cdef list tensors = list(arguments)
         if form_key(tensors) != self.key:
             raise ValueError("the plan was made for arguments of other forms")
-        result = self.repeat(tensors)
+        if not self.take():
+            raise RuntimeError("another thread runs the plan")
+        result = self.results(tensors)
         if result is BAD:
             raise IndexError("a kernel of this plan met a bad value; call the op itself to be told which")
         return result
 
     cdef object repeat(self, list tensors):
-        """The results; BAD where a kernel met a bad value."""
-        cdef char* bases[MOST_STORAGES]
-        cdef char* results[MOST_STORAGES]
-        cdef char* at[MOST_POINTERS]
-        cdef char* memory = NULL
-        cdef Pointer* p
-        cdef Step* step
-        cdef int64_t i, k
-        cdef list storages = [], ready
-        cdef char* packs[MOST_PREPARED]
-        cdef int64_t computed_by[MOST_PREPARED]
-        cdef int64_t nready = len(self.prepared), next = 0
-        cdef bint good = True
-        cdef Storage storage
-        for i in range(len(self.given)):
-            number, before = <tuple>self.given[i]
-            bases[i] = address_of(<Tensor>tensors[number]) - <int64_t>before
-        for i in range(len(self.held)):
-            if <uintptr_t>(<Storage>self.held[i]).data != self.addresses[i]:
-                return BAD
-            settle(<Storage>self.held[i])
-        for i in range(len(self.made)):
-            storage = new_storage(self.made[i])
-            storages.append(storage)
-            results[i] = storage.data
-        if self.scratch:
-            memory = <char*>take_scratch(self.scratch)
-            if memory == NULL:
-                raise MemoryError()
-            if self.nflags:
-                memset(memory, 0, self.nflags)
-        if nready:
-            ready = self.look_up(tensors, bases)
-            for i in range(nready):
-                packs[i], computed_by[i] = (<Ready>ready[i]).memory.data, (<tuple>self.prepared[i])[0]
-                note_prepared(packs[i])
-        for in_result, number, offset, table in self.filled:
-            memcpy((results[<int64_t>number] if in_result else memory) + <int64_t>offset, address_of(<Tensor>table),
-                   (<Tensor>table).count)
+        """The results. BAD where a kernel met a bad value, or another thread runs the plan."""
+        return self.results(tensors) if self.take() else BAD
+
+    cdef object results(self, list tensors):
+        """The results of a plan that this thread has taken; BAD where a kernel met a bad value."""
+        cdef list storages
         try:
-            for i in range(self.nsteps):
-                if next < nready and i == computed_by[next]:
-                    next += 1
-                    if (<Ready>ready[next - 1]).stands(self.source(next - 1, tensors)):
-                        continue
-                step = &self.steps[i]
-                p = self.pointers + step.pointers
-                for k in range(step.npointers):
-                    at[k] = ((<char*>0 if p[k].place == FIXED else bases[p[k].index] if p[k].place == GIVEN
-                              else results[p[k].index] if p[k].place == MADE
-                              else packs[p[k].index] if p[k].place == PREPARED else memory) + p[k].offset)
-                launch(<kernel_t>step.kernel, at, <int>step.npointers, self.numbers + step.numbers, <int>step.nnumbers,
-                       step.total, step.grain, step.small)
-                if self.flagged[i] and any_word(memory, self.nflags):
-                    good = False
-                    break
-        except KeyboardInterrupt:
-            self.count_writes(tensors)
-            raise
+            storages = self.execute(tensors, self.look_up(tensors) if self.prepared else self.prepared)
         finally:
-            if memory != NULL:
-                release_scratch(memory, self.scratch)
-        if not good:
-            return BAD
-        for i in range(nready):
-            (<Ready>ready[i]).note(self.source(i, tensors))
-        self.count_writes(tensors)
-        return self.give(self.result, tensors, storages)
+            self.leave()
+        return BAD if storages is None else self.give(self.result, self.make_forms(tensors, storages))
 
-    cdef int count_writes(self, list tensors) except -1:
-        for number, times in self.writes:
-            (<Tensor>tensors[number]).storage.version += <int64_t>times
-        return 0
-
-    cdef Storage source(self, int64_t i, list tensors):
-        """The storage from which the prepared block ``i`` is computed."""
-        return (<Tensor>tensors[(<tuple>self.given[(<tuple>self.prepared[i])[1]])[0]]).storage
-
-    cdef list look_up(self, list tensors, char** bases):
+    cdef list look_up(self, list tensors):
         """The prepared blocks: those of the calls before, or others for the time of this call.
 
         They are kept while ops are deferred, from the second call on that finds the same contents: not those of weights
         that every step changes.
         """
         cdef list found = []
+        cdef Tensor given
         cdef Storage source
         cdef Ready ready
-        for i, (_, number, nbytes) in enumerate(self.prepared):
-            source, ready = self.source(i, tensors), None
+        cdef int64_t base = self.first_base(PREPARED)
+        for i, (launch, number, nbytes) in enumerate(self.prepared):
+            given = <Tensor>tensors[self.given[number]]
+            source, ready = given.storage, None
             if recorders and not is_observing():
                 if source.prepared is None:
                     source.prepared = {}
-                key = (self, i, bases[<int64_t>number] - source.data)
+                key = (self, i, given.raw - source.data)
                 known = source.prepared.get(key)
                 if type(known) is Ready:
                     ready = <Ready>known
@@ -208,55 +97,11 @@ cdef class Plan:
                     ready = source.prepared[key] = make_ready(nbytes)
                 else:
                     source.prepared[key] = source.version
-            found.append(make_ready(nbytes) if ready is None else ready)
+            if ready is None:
+                ready = make_ready(nbytes)
+            self.move(base + <int64_t>i, ready.memory.data)
+            found.append((launch, source, ready))
         return found
-
-    cdef object give(self, object x, list tensors, list storages):
-        """``x`` with tensors for its forms."""
-        cdef Form form
-        cdef Tensor given
-        cdef Storage storage
-        if type(x) is Form:
-            form = <Form>x
-            if form.argument is not None:
-                return tensors[form.argument]
-            if form.place == GIVEN:
-                given = <Tensor>tensors[(<tuple>self.given[form.index])[0]]
-                need_memory(given.storage)
-                return placed(form.like, given.storage,
-                              given.raw - <int64_t>(<tuple>self.given[form.index])[1] + form.offset)
-            storage = <Storage>storages[form.index]
-            return placed(form.like, storage, storage.data + form.offset)
-        if type(x) is tuple:
-            return tuple([self.give(y, tensors, storages) for y in <tuple>x])
-        if type(x) is list:
-            return [self.give(y, tensors, storages) for y in <list>x]
-        if type(x) is Fields:
-            return tuple.__new__((<Fields>x).kind, [self.give(y, tensors, storages) for y in (<Fields>x).items])
-        return x
-
-
-cdef bint any_word(const char* data, int64_t nbytes) noexcept nogil:
-    cdef int64_t i
-    for i in range(nbytes // 8):
-        if (<const int64_t*>data)[i]:
-            return True
-    return False
-
-
-cdef Tensor prototype(Tensor t):
-    cdef Tensor made, base = <Tensor>Tensor.__new__(Tensor)
-    base.code, base.holds = t.code, VALUES
-    made = alias_tensor(base, t.nd, t.sizes, t.strides, 0)
-    PyObject_GC_UnTrack(<PyObject*>base)  # they have no memory: programs that ask the collector for all tensors, and
-    PyObject_GC_UnTrack(<PyObject*>made)  # look at them, do not find these
-    return made
-
-
-cdef Tensor placed(Tensor like, Storage storage, char* first):
-    cdef Tensor t = alias_tensor(like, like.nd, like.sizes, like.strides, 0)
-    t.storage, t.raw = storage, first
-    return t
 
 
 # ---- keys ------------------------------------------------------------------------------------------------------------
@@ -348,7 +193,8 @@ cdef bytes form_key(list tensors):
     cdef int64_t words[MOST_WORDS]
     cdef PyObject* found[MOST_STORAGES]
     cdef Key key
-    key.words, key.n, key.room, key.ntensors, key.tensors = words, 0, MOST_WORDS, 0, found
+    key.words, key.n, key.room, key.ntensors, key.tensors = words, 1, MOST_WORDS, 0, found
+    words[0] = setting_word()
     for t in tensors:
         if not isinstance(t, Tensor) or not add_tensor(&key, <Tensor>t):
             return None

@@ -59,7 +59,7 @@ cdef void end_recording() noexcept
 # Do work that is kept otherwise, or is not observed. Returns the recorder that was current.
 cdef Recorder* suspend() noexcept nogil
 cdef void resume(Recorder* recorder) noexcept nogil
-cdef bint is_observing() noexcept nogil
+cpdef bint is_observing() noexcept nogil
 cdef bint is_dry() noexcept nogil
 cdef void free_recorder(Recorder* recorder) noexcept
 

@@ -127,7 +127,8 @@ cdef void resume(Recorder* recorder) noexcept nogil:
     mine = recorder
 
 
-cdef bint is_observing() noexcept nogil:
+cpdef bint is_observing() noexcept nogil:
+    """Whether this thread is observed."""
     return mine != NULL and (<Recorder*>mine).observing
 
 

@@ -16,7 +16,7 @@ from .dims cimport distance, merge_dims
 from .memory cimport Storage, release_scratch, settle_to_read, take_scratch, unsettled
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel, launch_work
-from .plan cimport prototype
+from .program cimport prototype
 from .recipes cimport (
     MOST_NUMBERS, Later, Prologue, Recipe, Source, begin, end, finish, holds_values, is_free, is_recording, same_form,
 )

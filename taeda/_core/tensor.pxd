@@ -292,7 +292,6 @@ cdef object COPY             # the pointwise op that copies, bound by taeda.ops
 ctypedef object (*planner_t)(Op, PyObject**)
 cdef void set_planner(planner_t planner) noexcept
 cdef object call_body(Op op, PyObject** bound)
-cdef int default_code() noexcept
 
 # Functions for the engine.
 cdef object binary(int which, Tensor a, object b)
@@ -306,6 +305,8 @@ cdef bint looks_for_nan() noexcept
 cdef int settle_late(list storages) except -1
 cdef int swap_no_grad(int value) noexcept
 cdef int grad_setting() noexcept
+# What results depend on beside the arguments: the default dtype, the inference mode.
+cdef int64_t setting_word() noexcept
 cpdef int forward_levels() noexcept
 cpdef object run_function(type context_class, tuple args, object forward, object setup, object own_outputs)
 

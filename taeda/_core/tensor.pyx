@@ -138,6 +138,10 @@ cdef int grad_setting() noexcept:
     return NO_GRAD[0]
 
 
+cdef int64_t setting_word() noexcept:
+    return DEFAULT_FLOAT | <int64_t>INFERENCE[0] << 10
+
+
 cpdef int forward_levels() noexcept:
     """The number of levels of forward mode that this thread has entered."""
     return FORWARD_LEVELS[0]

@@ -1,6 +1,7 @@
 """Plans: the launches of a call repeated on other memory, or an error that says why they cannot be."""
 
 import gc
+import threading
 
 import pytest
 
@@ -294,3 +295,35 @@ def test_interpolation_is_repeated_from_its_plan(mode):
     plan = make_plan(lambda x: F.interpolate(x, size=(5, 9), mode=mode), taeda.randn(2, 3, 8, 8))
     x = taeda.randn(2, 3, 8, 8)
     assert taeda.equal(plan.run([x]), F.interpolate(x, size=(5, 9), mode=mode))
+
+
+def test_results_in_inference_mode_are_of_that_mode():
+    x = taeda.randn(1, 2, 8, 8)
+    for _ in range(3):
+        assert not F.max_pool2d(x, 2).is_inference()
+        with taeda.inference_mode():
+            assert F.max_pool2d(x, 2).is_inference() and F.conv2d(x, x).is_inference()
+
+
+def test_threads_share_plans():
+    x, w = taeda.randn(8, 16, 40, 40), taeda.randn(16, 16, 3, 3)
+    inputs = [x + i for i in range(4)]
+    want = [F.conv2d(y, w) for y in inputs]
+    found = [[] for _ in inputs]
+
+    def work(i):
+        for _ in range(20):
+            found[i].append(F.conv2d(inputs[i], w))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(y.equal(z) for ys, z in zip(found, want, strict=True) for y in ys)
+
+
+def test_a_tensor_that_is_given_back_twice_is_one():
+    plan = make_plan(lambda x: (lambda y: [y, y])(x.exp()), taeda.ones(3))
+    a, b = plan.run([taeda.zeros(3)])
+    assert a is b and a.tolist() == [1, 1, 1]
