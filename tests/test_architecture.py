@@ -29,7 +29,7 @@ ORDER = [
     for names in (
         "kernels futures __future__ _docstrings _html _refuse _version _warn utils._layout utils._pytree",
         "_core _no_device _typed version utils.benchmark utils.collect_env",
-        "_c_functions _namespaces _print _schema accelerator mps random storage xpu utils.dot",
+        "_namespaces _print _schema accelerator mps random storage xpu utils.dot",
         "ops quasirandom",
         "aten array_api autograd backends overrides types fft linalg special sparse signal functional return_types "
         "_foreach devices utils._python_dispatch utils._selective",
@@ -37,7 +37,7 @@ ORDER = [
         "nn optim func masked _masked_tensor _numpy utils.checkpoint",
         "utils aten.spellings distributions io serialization hub multiprocessing jit _compiled",
         "fx profiler utils._calls utils._histograms utils._memory_use utils._summary",
-        "graph compiler library kernel _tiles _grid _row _scalars _opcheck utils._check_step utils._draw utils.cpp_extension",
+        "graph compiler library kernel _tiles _grid _row _scalars utils._check_step utils._draw utils.cpp_extension",
         "export",
         "distributed onnx",
         "standin __main__ cuda.check",
@@ -429,7 +429,7 @@ def test_what_planners_work_out_is_kept_in_the_table():
 
 #: Places in Python that ask for an address: the storage's own method, exchange with other libraries and files, and
 #: checks whether two tensors lie in one place.
-ADDRESSES = {"callables.py", "storage.py", "safetensors.py", "nccl.py", "proxy_tensor.py", "tracing.py", "_opcheck.py",
+ADDRESSES = {"callables.py", "storage.py", "safetensors.py", "nccl.py", "proxy_tensor.py", "tracing.py", "checking.py",
              "_interface.py", "_check_step.py", "_contract.py", "contract.py"}  # fmt: skip
 
 
@@ -447,10 +447,10 @@ def test_addresses_are_asked_for_in_exchange_alone():
 #: it (`is_cuda`, `Module.cuda`, `GradScaler`'s default), and where errors and options of PyTorch's name it.
 NAME_CUDA = """_namespaces _settings amp.autocast_mode amp.grad_scaler autograd.graph backends compiler
     distributed.engines.nccl distributed.fsdp.sharded_grad_scaler distributed.groups export._encoding export._values
-    func.batched graph.backends graph.capture graph.options jit.builtins jit.sugar kernels.target library
-    nn.modules.module nn.parameter nn.utils.rnn ops.conversion ops.devices ops.linalg.svd ops.meta optim.optimizer
-    profiler.events profiler.legacy profiler.profiler profiler.table storage utils._memory_use utils.cpp_extension
-    version""".split()
+    func.batched graph.backends graph.capture graph.options jit.builtins jit.sugar kernels.target library.definition
+    library.libraries nn.modules.module nn.parameter nn.utils.rnn ops.conversion ops.devices ops.linalg.svd ops.meta
+    optim.optimizer profiler.events profiler.legacy profiler.profiler profiler.table storage utils._memory_use
+    utils.cpp_extension version""".split()
 CORE_NAMES_CUDA = {"devices.pyx", "dtype.pxi", "storage.pxi", "tensor.pxi"}
 
 

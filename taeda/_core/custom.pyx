@@ -1,7 +1,7 @@
 """Ops of programs: the way to an implementation where nothing else has to see the call, and calls of C functions.
 
-``taeda/library.py`` has what else such an op may have: derivatives, rules for a batch, results without values.
-``taeda/_c_functions.py`` reads C declarations.
+``taeda/library/`` has what else such an op may have: derivatives, rules for a batch, results without values.
+``taeda/library/c_functions.py`` reads C declarations.
 """
 
 from cpython.bool cimport PyBool_Check

@@ -21,13 +21,12 @@ from typing import Any
 
 from taeda._core import Composite, Method, Op, Tensor
 from taeda._core.tensor import ALIASES, FIRST
-from taeda.aten import OpOverload
+from taeda.aten import DECLARED, OpOverload
 from taeda.fx import _names
 from taeda.library import CustomOpDef
 from taeda.nn import lower
 from taeda.ops.table import OPS, trait
 
-from .. import library
 from . import _control_flow, _steps
 
 #: Functions that read or write files: no program in a file may call them.
@@ -93,7 +92,7 @@ def function_of(name: Any) -> Any:
         return None
     if not name.startswith("custom."):
         return table().get(name)
-    own = library._ops.get(name.removeprefix("custom."))
+    own = DECLARED.get(name.removeprefix("custom."))
     if own is None:
         raise ValueError(f"export.load: the op {name[7:]!r:.80} is not there; import what defines it before loading")
     return own._overload

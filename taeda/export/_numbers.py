@@ -10,7 +10,7 @@ from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, Sym
 from taeda.fx.node import map_aggregate
 
 from .. import _core
-from ..library import FakeImplCtx, fake_context
+from ..library.fake import FakeImplCtx, fake_context
 from ._steps import assert_scalar, item, sym_size
 from ._unknowns import Knowledge, Unknown, Unknowns
 from ._values import Traced, undecided

@@ -42,13 +42,13 @@ def translations() -> dict[Any, Callable]:
     Raises:
         ValueError: there is no op of a name.
     """
-    from taeda import library
+    from taeda.aten import DECLARED
     from taeda.ops.table import OPS
 
     found: dict[Any, Callable] = {}
     for name, function in registered.items():
         space, _, label = name.partition("::")
-        own = library._ops.get(name)
+        own = DECLARED.get(name)
         target = OPS.get(label) if space == "aten" else None if own is None else own._overload
         if target is None:
             raise ValueError(f"onnx.export: register_custom_op_symbolic was given {name!r}, and there is no such op")

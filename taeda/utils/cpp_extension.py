@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import _c_functions
 from .._refuse import refuse, refused_class, refused_function
+from ..library import c_functions
 
 __all__ = [
     "CUDA_HOME", "BuildExtension", "CUDAExtension", "CppExtension", "include_paths", "is_ninja_available", "load",
@@ -146,7 +146,7 @@ def load(
 def _module(
     name: str, sources: dict[str, str], functions: Any, flags: Any, linking: Any, include: Any, verbose: bool
 ) -> types.ModuleType:
-    from ..library import _bind
+    from ..library.binding import bind_declared
 
     found = {d[0]: d for text in sources.values() for d in _declared(text, functions)}
     if not isinstance(functions, Mapping):
@@ -157,21 +157,21 @@ def _module(
                 f"load_inline: the sources define no function {wanted!r} that gives 'void' and is not static; they "
                 f"have {', '.join(found) or 'none'}"
             )
-    path = _c_functions.build(name, sources, flags or (), linking or (), verbose, include or ())
-    opened = _c_functions.load(path)
+    path = c_functions.build(name, sources, flags or (), linking or (), verbose, include or ())
+    opened = c_functions.load(path)
     module = types.ModuleType(name, f"Functions in C: {', '.join(functions)}.")
     module.__file__ = str(path)
     for function, given in functions.items():
-        address = _c_functions.address_of(opened, function)
-        setattr(module, function, _bind(f"{name}::{function}", found[function], address, opened, **dict(given)))
+        address = c_functions.address_of(opened, function)
+        setattr(module, function, bind_declared(f"{name}::{function}", found[function], address, opened, **dict(given)))
     return module
 
 
 def _declared(text: str, wanted: Any) -> list[tuple]:
-    """The result of :func:`_c_functions.parse` for a source's functions, or for the wanted ones."""
+    """The result of :func:`c_functions.parse` for a source's functions, or for the wanted ones."""
     found = []
-    for declaration in _c_functions.functions_in(text):
+    for declaration in c_functions.functions_in(text):
         name = declaration.partition("(")[0].split()[-1]
         if wanted is None or name == wanted or (not isinstance(wanted, str) and name in wanted):
-            found.append(_c_functions.parse(declaration))
+            found.append(c_functions.parse(declaration))
     return found

@@ -9,6 +9,7 @@ import pytest
 
 import taeda
 from taeda import nn
+from taeda.aten import DECLARED
 from taeda.export import Dim, export, load, save
 
 
@@ -75,12 +76,12 @@ def test_a_custom_op_that_writes_is_kept():
 def test_a_file_with_an_op_that_is_not_there():
     file = io.BytesIO()
     save(export(Waves(), (taeda.randn(2, 3),)), file)
-    own = taeda.library._ops.pop("exported::wave")
+    own = DECLARED.pop("exported::wave")
     try:
         with pytest.raises(ValueError, match="exported::wave"):
             load(io.BytesIO(file.getvalue()))
     finally:
-        taeda.library._ops["exported::wave"] = own
+        DECLARED["exported::wave"] = own
 
 
 class Mixed(nn.Module):

@@ -21,11 +21,11 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "kernels"
 @pytest.fixture(autouse=True)
 def tables():
     """What a test declares is gone after it."""
-    from taeda import library
+    from taeda.aten import DECLARED
 
-    before, ops = dict(OPS), dict(library._ops)
+    before, ops = dict(OPS), dict(DECLARED)
     yield
-    for table, old in ((OPS, before), (library._ops, ops)):
+    for table, old in ((OPS, before), (DECLARED, ops)):
         table.clear()
         table.update(old)
 
@@ -364,9 +364,9 @@ def test_tune(monkeypatch, tmp_path):
     assert list((tmp_path / "tuned").iterdir())
     runs.clear()
     assert tuned(x).shape == (500,) and len(runs) == 1
-    from taeda import library
+    from taeda.aten import DECLARED
 
-    del library._ops["grids::tuned"]
+    del DECLARED["grids::tuned"]
     again = declare()
     runs.clear()
     again(x)
@@ -610,9 +610,9 @@ def test_an_op_is_found_again_by_its_name():
     assert copy.deepcopy({"op": op})["op"] is op and copy.copy(op) is op
     written = pickle.dumps(op)
     assert pickle.loads(written) is op
-    from taeda import library
+    from taeda.aten import DECLARED
 
-    del library._ops["kinds::pair_sum"]
+    del DECLARED["kinds::pair_sum"]
     with pytest.raises(AttributeError, match="kinds::pair_sum: import what declares it"):
         pickle.loads(written)
 

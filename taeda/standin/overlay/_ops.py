@@ -23,7 +23,7 @@ class _Namespace(types.ModuleType):
         library = self.__name__.rpartition(".")[2]
         if library == "aten":
             return packet(name)
-        from taeda.library import _ops as own
+        from taeda.aten import DECLARED as own
 
         if library == "profiler":
             importlib.import_module("taeda.standin.internals.profiler")  # declares them

@@ -64,7 +64,8 @@ def _load(path: Path) -> tuple:
 
 def _declare(calls: Any, native: Any) -> list:
     """Declare the ops that the library named."""
-    from taeda.library import Library, _ops
+    from taeda.aten import DECLARED
+    from taeda.library import Library
 
     libraries: dict[tuple, Library] = {}
     for place, schema in calls.declared:
@@ -75,7 +76,7 @@ def _declare(calls: Any, native: Any) -> list:
         if place not in libraries:
             libraries[place] = Library(place[0], "IMPL", place[2])
         label = f"{place[0]}::{name.rpartition('::')[2]}"
-        schema = _ops[label]._read if label in _ops else None
+        schema = DECLARED[label]._read if label in DECLARED else None
         if schema is not None:
             libraries[place].impl(name, _function(label, native.call, address, schema, *calls.forms(schema)), place[2])
     return list(libraries.values())

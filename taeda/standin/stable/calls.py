@@ -11,9 +11,8 @@ from typing import Any
 
 import taeda
 from taeda._schema import Argument, Schema, parse_schema
-from taeda.aten import packet
+from taeda.aten import DECLARED, packet
 from taeda.aten.signatures import signature
-from taeda.library import _ops
 
 #: The kind of a value, and whether None is taken, whether it is a list, and whether None is taken in the list.
 Form = tuple[str, bool, bool, bool]
@@ -51,7 +50,7 @@ def op_of(name: str, overload: str) -> tuple[Callable, list[Form], list[Form]]:
         RuntimeError: there is none.
     """
     library, _, label = name.partition("::")
-    own = _ops.get(name)
+    own = DECLARED.get(name)
     schema = None if own is None else own._read
     if library == "aten":
         schema = FROM_FILE if (label, overload) == ("from_file", "") else signature(label, overload)

@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import _core
-from ._core.custom import CFunction
-from .kernels import foreign
-from .kernels.build import cache_dir, write_to_cache
-from .kernels.files import read_regular
-from .kernels.target import host
+from .. import _core
+from .._core.custom import CFunction
+from ..kernels import foreign
+from ..kernels.build import cache_dir, write_to_cache
+from ..kernels.files import read_regular
+from ..kernels.target import host
 
 _LONG = ctypes.sizeof(ctypes.c_long) * 8
 

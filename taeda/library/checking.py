@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ._core import Tensor
-from .graph.capture import Captured
-from .testing import assert_close
-from .utils import _pytree as pytree
+from .._core import Tensor
+from ..graph.capture import Captured
+from ..testing import assert_close
+from ..utils import _pytree as pytree
 
 __all__ = ["OpCheckError", "opcheck"]
 
