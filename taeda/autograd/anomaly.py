@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 import warnings
 from collections.abc import Iterable
@@ -11,8 +10,8 @@ from typing import Any
 
 from .. import _core
 from .._core.callbacks import callbacks
+from .._warn import PACKAGE
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: Advice on NaN, in the forward and in the backward pass.
 MEND = "look at the values that go in: a logarithm or root of negative numbers, 0 / 0, inf - inf"
 BACKWARD_MEND = (
@@ -165,7 +164,7 @@ class Trace:
 
 
 def _trace() -> Trace:
-    return Trace(_core.frames_outside(_PACKAGE, 6), callbacks.modules_under_way())
+    return Trace(_core.frames_outside(PACKAGE, 6), callbacks.modules_under_way())
 
 
 def origin_of_nan(inputs: Iterable[Any]) -> str:

@@ -13,8 +13,6 @@ import collections
 import contextlib
 import inspect
 import operator
-import os
-import sys
 import threading
 import traceback
 import weakref
@@ -39,12 +37,12 @@ from taeda.overrides import TorchFunctionMode, _modes
 from taeda.utils import _pytree as pytree
 
 from .. import _core
+from .._warn import caller
 from .backends import BackendCompilerFailed, Unsupported
 
 #: Counts of compiled graphs, as in PyTorch.
 counters: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
 
-_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 #: Methods and attributes that need no value.
 _FORM = frozenset(
@@ -127,16 +125,6 @@ def _name_of(func: Any) -> str:
         attribute = func.__self__
         return name * (name == "__set__") + (getattr(attribute, "__name__", "") or attribute.fget.__name__)
     return name
-
-
-def user_line() -> traceback.FrameSummary | None:
-    """The line of the program that is running: the innermost frame outside the package."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        if not frame.f_code.co_filename.startswith((_PACKAGE, "<")):
-            return traceback.extract_stack(frame, 1)[0]
-        frame = frame.f_back
-    return None
 
 
 def frozen(x: Any) -> Any:
@@ -430,7 +418,8 @@ class Session(TorchFunctionMode):
             Unsupported: there is a reason, and ``fullgraph`` is set.
         """
         if reason:
-            line = user_line()
+            frame = caller()
+            line = None if frame is None else traceback.extract_stack(frame, 1)[0]
             if self.owner.fullgraph and not self.stopped:
                 shown = "".join(traceback.format_list([line])) if line else ""
                 raise Unsupported(f"{reason}\n\nfrom user code:\n{shown}")

@@ -10,12 +10,12 @@ from html import escape
 from typing import Any
 
 from taeda._core import fusion
+from taeda._warn import is_own
 from taeda.profiler.floors import Floors, measure_floors
 from taeda.profiler.table import format_memory, format_time, lay_out
 
 from .. import profiler
 
-_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _NODE = 1  # the scope of a backward node
 
 
@@ -222,7 +222,7 @@ class _Reader:
                 node = node.cpu_parent
             backward = node is not None and node.sequence_nr in self.forward
             stack = (self.forward[node.sequence_nr] if backward else event).stack
-            frame = next((f for f in stack if not f.startswith((_PACKAGE, "<"))), None)
+            frame = next((f for f in stack if not is_own(f) and not f.startswith("<")), None)
             if frame is not None:
                 place = os.path.basename(frame.partition("(")[0]) + ":" + frame.partition("(")[2].partition(")")[0]
                 found[place + " backward" * backward] = None

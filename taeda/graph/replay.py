@@ -22,7 +22,6 @@ import types
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from taeda._core.guard import Guard, key_of
@@ -32,6 +31,7 @@ from taeda._core.replay import Repeated, Trace
 
 from .._core import fusion, settings
 from .._typed import Tensor
+from .._warn import caller_line
 from ..nn import Module
 from ..nn.modules import _hooks
 from ..optim import Optimizer, optimizer
@@ -39,7 +39,6 @@ from .tuning import VARIANTS, Contest
 
 __all__ = ["Static", "guard"]
 
-_PACKAGE = str(Path(__file__).parents[1])
 #: Limits: traces of one form of arguments, observed calls without a trace, forms.
 _TRACES, _TRIES, _FORMS = 4, 8, 64
 #: Types whose state is not checked.
@@ -51,15 +50,7 @@ _HOOKS = [
 ]  # fmt: skip
 
 
-def place() -> str:
-    """File and line of the innermost call outside this package."""
-    frame: Any = sys._getframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
-
-
-on_refusal(place)
+on_refusal(caller_line)
 
 
 def _drawn() -> tuple:

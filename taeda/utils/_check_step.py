@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -12,6 +10,7 @@ from typing import Any
 
 from .. import _core, nn
 from .._core import Tensor
+from .._warn import caller_line
 from ..autograd import is_grad_enabled
 from ..autograd.anomaly import BACKWARD_MEND, MEND, origin_of_nan
 from ..ops.creation import zeros_like
@@ -19,7 +18,6 @@ from ._calls import Watcher, tensors, watched
 
 __all__ = ["Finding", "StepReport", "check_step"]
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: Ops whose result says what its values are, and those through which that is still so.
 _KINDS = {
     "softmax": "softmax", "log_softmax": "log_softmax", "softmin": "softmax", "sigmoid": "sigmoid",
@@ -133,7 +131,7 @@ class _Watch(Watcher):
 
     def found(self, kind: str, text: str, mend: str, module: str | None = None, line: str | None = None) -> None:
         module = self.module if module is None else module
-        line = user_line() if line is None else line
+        line = caller_line() if line is None else line
         self.findings.setdefault((kind, module, line), Finding(kind, text, mend, module, line))
 
     # ---- ops ---------------------------------------------------------------------------------------------------------
@@ -213,7 +211,7 @@ class _Watch(Watcher):
             node = t.grad_fn
             if node is not None:
                 place = self.module
-                self.nodes.setdefault(node._sequence_nr(), (name, place, user_line()))
+                self.nodes.setdefault(node._sequence_nr(), (name, place, caller_line()))
                 for other in (*tensors((args, kwargs)), t):
                     self.readers.setdefault(_address(other), []).append((weakref.ref(other), weakref.ref(node)))
             if not self.nan and _core.has_nan(t):
@@ -320,17 +318,6 @@ def _address(t: Tensor) -> int:
         return t.untyped_storage().data_ptr()
     except RuntimeError:  # sparse, nested, under vmap
         return 0
-
-
-def user_line() -> str:
-    """The innermost line outside of the package: ``file:number``."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith((_PACKAGE, "taeda/", "<frozen")):
-            return f"{name}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
 
 
 def check_step(step: Callable[[], Any], model: nn.Module | None = None, optimizer: Any = None) -> StepReport:

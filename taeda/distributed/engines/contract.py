@@ -15,7 +15,6 @@ The duties of an engine:
 from __future__ import annotations
 
 import queue
-import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from ..._typed import Tensor
+from ..._warn import caller_line
 from ...autograd import no_grad
 from ...futures import Future
 from ..errors import DistBackendError
@@ -42,7 +42,7 @@ class Call(NamedTuple):
     @classmethod
     def here(cls, group: str, number: int, doing: str) -> Call:
         """The call that the running line of the program makes."""
-        return cls(group, number, doing, call_site())
+        return cls(group, number, doing, caller_line())
 
     def mismatch(self, rank: int, other: int, doing: str, site: str) -> DistBackendError:
         """The error of process ``rank``, which does this, while ``other`` does something else."""
@@ -50,14 +50,6 @@ class Call(NamedTuple):
             f"mismatched collectives: rank {other} does {doing} at {site}, rank {rank} {self.doing} at {self.site}. "
             f"All processes of a group have to call the same collectives in the same order, with the same sizes"
         )
-
-
-def call_site() -> str:
-    """``file:line`` of the innermost frame outside this package."""
-    frame: Any = sys._getframe(1)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "taeda":
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def adjacent(parts: Sequence[Tensor]) -> Tensor | None:

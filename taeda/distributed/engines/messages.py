@@ -14,6 +14,7 @@ from typing import Any
 
 from ..._core import uint8
 from ..._typed import Tensor
+from ..._warn import caller_line
 from ...autograd import no_grad
 from ...futures import Future
 from ...ops.creation import empty
@@ -22,7 +23,7 @@ from ..errors import DistBackendError
 from ..links import Key, Links
 from ..reduction import ReduceOp, combine_into
 from ..work import Work, done
-from .contract import BlockingEngine, Call, call_site
+from .contract import BlockingEngine, Call
 
 _SMALL = 1 << 16  # bytes up to which one round of messages with everything is faster than two with parts
 
@@ -186,7 +187,7 @@ class MessageEngine(BlockingEngine):
     def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
         """See :meth:`Engine.send`. The memory is handed over at once: this never waits for the receiver."""
         assert self.links is not None
-        self.links.send(self.ranks[to], self._tagged(tag), doing, bytes_of(x), call_site())
+        self.links.send(self.ranks[to], self._tagged(tag), doing, bytes_of(x), caller_line())
         return done([x])
 
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
@@ -203,7 +204,7 @@ class _Receiving(Work):
     def __init__(self, engine: MessageEngine, ranks: list[int], key: Key, x: Tensor, doing: str) -> None:
         super().__init__(Future())
         self._engine, self._ranks, self._key, self._x, self._doing = engine, ranks, key, x, doing
-        self._site = call_site()
+        self._site = caller_line()
         self._line = engine._pending[tuple(ranks), key]
         self._line.append(self)
 

@@ -39,6 +39,7 @@ from ..._core import (
     uint32,
     uint64,
 )
+from ..._warn import caller_line
 from ...autograd import no_grad
 from ...futures import Future
 from ...ops.joining import cat
@@ -46,7 +47,7 @@ from ..debug import DebugLevel, get_debug_level
 from ..errors import DistBackendError
 from ..reduction import HALVES, ReduceOp
 from ..work import Work
-from .contract import Call, Engine, adjacent, call_site
+from .contract import Call, Engine, adjacent
 from .messages import bytes_of
 
 try:
@@ -459,13 +460,13 @@ class MpiEngine(Engine):
     def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
         """See :meth:`Engine.send`."""
         request = self.comm.Isend(_moved(x), to, tag)
-        return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} to rank {to} at {call_site()}", [to])
+        return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} to rank {to} at {caller_line()}", [to])
 
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
         """See :meth:`Engine.receive`."""
         source = ranks[0] if len(ranks) == 1 else MPI.ANY_SOURCE
         request = self.comm.Irecv(_moved(x), source, tag)
-        return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} at {call_site()}", of=ranks)
+        return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} at {caller_line()}", of=ranks)
 
 
 def _counted(whole: Tensor, parts: Sequence[Tensor]) -> list:

@@ -21,6 +21,7 @@ from typing import Any
 from ... import cuda
 from ..._core import uint8
 from ..._typed import Tensor
+from ..._warn import caller_line
 from ...autograd import no_grad
 from ...cuda import _native, _nccl
 from ...futures import Future
@@ -31,7 +32,7 @@ from ..debug import DebugLevel, get_debug_level
 from ..errors import DistBackendError
 from ..reduction import ReduceOp
 from ..work import Work
-from .contract import Call, Engine, adjacent, call_site
+from .contract import Call, Engine, adjacent
 from .guard import GUARD
 
 _TAG = 32749  # of messages by the host that carry ids
@@ -223,13 +224,13 @@ class NcclEngine(Engine):
 
     def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
         """See :meth:`Engine.send`."""
-        return self._message("ncclSend", x, self.rank, to, tag, f"{doing} to rank {to} at {call_site()}")
+        return self._message("ncclSend", x, self.rank, to, tag, f"{doing} to rank {to} at {caller_line()}")
 
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
         """See :meth:`Engine.receive`; from one process that is named."""
         if len(ranks) > 1:
             raise RuntimeError("ProcessGroupNCCL does not support recvAnysource")
-        doing = f"{doing} from rank {ranks[0]} at {call_site()}"
+        doing = f"{doing} from rank {ranks[0]} at {caller_line()}"
         work = self._message("ncclRecv", x, ranks[0], self.rank, tag, doing)
         work.source = ranks[0]
         return work
@@ -267,7 +268,7 @@ class NcclEngine(Engine):
             comm.stream.wait_stream(cuda.current_stream(self.device))
             _native.enter_context(self.device.index)
             _call("ncclGroupEnd")
-        self._doing = f"batch_isend_irecv() at {call_site()}"
+        self._doing = f"batch_isend_irecv() at {caller_line()}"
         batch.begin()
         self._watch(comm.stream, comm)
 

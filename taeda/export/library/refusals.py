@@ -9,8 +9,8 @@ from taeda._core import Tensor
 from taeda._core.observing import observe
 from taeda._core.recorder import on_refusal
 from taeda._core.replay import launches_so_far
+from taeda._warn import caller_line
 from taeda.autograd.modes import no_grad
-from taeda.graph.replay import place
 from taeda.overrides import TorchFunctionMode
 
 
@@ -37,14 +37,14 @@ def op_of_refusal(call: Callable, tensors: Sequence[Tensor]) -> str:
 
     def here() -> str:
         found.append(names.now)
-        return place()
+        return caller_line()
 
     with _Names() as names, no_grad():
         on_refusal(here)
         try:
             observe(call, tuple(tensors), {}, list(tensors))
         finally:
-            on_refusal(place)
+            on_refusal(caller_line)
     return f", by {found[0]}" if found and found[0] else ""
 
 

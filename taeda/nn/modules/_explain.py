@@ -6,23 +6,15 @@ In anomaly mode it also follows which modules are being called, for errors that 
 from __future__ import annotations
 
 import linecache
-import os
-import sys
 import threading
-from types import FrameType
 from typing import Any
 
 from ..._core.callbacks import callbacks
 from ..._core.module import follow
+from ..._warn import caller, is_own
 from ...autograd.anomaly import is_anomaly_enabled
 
-_PACKAGE = os.path.abspath(__file__).removesuffix(os.path.join("nn", "modules", "_explain.py"))
 _REWRITTEN = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
-
-
-def _ours(filename: str) -> bool:
-    """Whether a frame's file belongs to this package (extension modules carry relative names)."""
-    return filename.startswith((_PACKAGE, "taeda/", "<frozen"))
 
 
 def _line(frame, number: int) -> str:
@@ -39,16 +31,12 @@ def _user_line(failure: BaseException) -> tuple[str, bool]:
     while traceback is not None:
         frames.append((traceback.tb_frame, traceback.tb_lineno))
         traceback = traceback.tb_next
-    raised_here = bool(frames) and _ours(frames[-1][0].f_code.co_filename)
+    raised_here = bool(frames) and is_own(frames[-1][0].f_code.co_filename)
     for frame, number in reversed(frames):
-        if not _ours(frame.f_code.co_filename):
+        if not is_own(frame.f_code.co_filename):
             return _line(frame, number), raised_here
-    caller: FrameType | None = sys._getframe(1)
-    while caller is not None:
-        if not _ours(caller.f_code.co_filename):
-            return _line(caller, caller.f_lineno), raised_here
-        caller = caller.f_back
-    return "", raised_here
+    frame = caller()
+    return "" if frame is None else _line(frame, frame.f_lineno), raised_here
 
 
 def path_to(parent, child: int) -> str | None:
