@@ -43,6 +43,8 @@ _PYTHON = frozenset(
 
 #: The classes of functions that are no Python functions.
 OPS = (Op, Composite)
+#: Those of functions that graphs call: the last is that of functions in Cython, such as ``tensor``.
+_FUNCTIONS = (*OPS, types.FunctionType, type(set_grad_enabled))
 
 
 def namespace() -> str:
@@ -73,7 +75,7 @@ def _functions() -> dict[Callable, tuple[str, str]]:
     for space in _SPACES:
         module = importlib.import_module(f"taeda.{space}".rstrip("."))
         for name, value in (vars(module) if space else complete()).copy().items():
-            if not name.startswith("__") and isinstance(value, (Op, Composite, types.FunctionType)):
+            if not name.startswith("__") and isinstance(value, _FUNCTIONS):
                 known = found.get(value)
                 same_space = known is not None and known[0] == space and name == value.__name__
                 if known is None or same_space or (space == "nn.functional" and name in _OF_FUNCTIONAL):

@@ -25,7 +25,8 @@ from ..ops.table import trait as _trait
 from ..ops.table import traits as _traits
 from ..ops import softmax as _softmax
 from ..ops.activation import (
-    celu_, elu_, gelu, glu, hardshrink, logsigmoid, prelu, selu_, softplus, softshrink, softsign, tanhshrink,
+    celu_, elu_, gelu, glu, hardshrink, logsigmoid, prelu, rrelu_, selu_, softplus, softshrink, softsign,
+    tanhshrink,
 )  # fmt: skip
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.conv import (
@@ -68,6 +69,9 @@ def _p(p: float) -> None:
 
 
 # ---- activations ----------------------------------------------------------------------------------------------------
+relu_, leaky_relu_, threshold_ = (_OPS[name] for name in ("relu_", "leaky_relu_", "threshold_"))
+
+
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(0, x)``: the rectified linear unit.
 
@@ -84,11 +88,6 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.relu_() if inplace else _activation.relu(input)
 
 
-def relu_(input: Tensor) -> Tensor:
-    """In-place form of :func:`relu`."""
-    return input.relu_()
-
-
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """``min(max(0, x), 6)``.
 
@@ -103,6 +102,16 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
         tensor([0., 2., 6.])
     """
     return input.relu6_() if inplace else _activation.relu6(input)
+
+
+def _bounds(input: Tensor, *bounds: float) -> Any:
+    """Bounds of ``hardtanh`` in the dtype of ``input``."""
+    if not isinstance(input, Tensor) or input.is_floating_point() or input.is_complex():
+        return bounds
+    whole = [_core.fitting(x, _core.int64) for x in bounds]
+    if min(whole) < 0 and not input.dtype.is_signed:
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    return whole
 
 
 @_traits(canonical=True)
@@ -127,16 +136,13 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
-    if isinstance(input, Tensor) and not input.is_floating_point() and not input.is_complex():
-        min_val, max_val = (_core.fitting(x, _core.int64) for x in (min_val, max_val))
-        if min_val < 0 and not input.dtype.is_signed:
-            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    min_val, max_val = _bounds(input, min_val, max_val)
     return input.hardtanh_(min_val, max_val) if inplace else _activation.hardtanh(input, min_val, max_val)
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """In-place form of :func:`hardtanh`."""
-    return hardtanh(input, min_val, max_val, inplace=True)
+    return input.hardtanh_(*_bounds(input, min_val, max_val))
 
 
 @_traits(canonical=True)
@@ -155,11 +161,6 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
         tensor([-0.1000,  0.0000,  2.0000])
     """
     return input.leaky_relu_(negative_slope) if inplace else _activation.leaky_relu(input, negative_slope)
-
-
-def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """In-place form of :func:`leaky_relu`."""
-    return leaky_relu(input, negative_slope, inplace=True)
 
 
 @_traits(canonical=True)
@@ -253,11 +254,6 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return threshold_(input, threshold, value) if inplace else _activation.threshold(input, threshold, value)
 
 
-def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """In-place form of :func:`threshold`."""
-    return input.threshold_(threshold, value)
-
-
 @_traits(random="noise")
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
@@ -287,14 +283,6 @@ def rrelu(
     if inplace:
         return taeda.rrelu_(input, lower, upper, training)
     return taeda.rrelu(input, lower, upper, training)
-
-
-@_traits(random="noise")
-def rrelu_(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Any = None
-) -> Tensor:
-    """In-place form of :func:`rrelu`."""
-    return _activation.rrelu_(input, lower, upper, training, generator)
 
 
 def _softmax_dim(name: str, dim: int | None, ndim: int, stacklevel: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from .. import Number, Size, Tensor, _device, _dtype, return_types
 from .._core.tensor import Composite as Composite
 from ..nn._linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
+_bounds: Any
 _canonical_mask: Any
 _drop_channels: Any
 _embedding: Any
@@ -286,7 +287,7 @@ def layer_norm(
     r"""``(input - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions (Ba, Kiros and ..."""
 def leaky_relu(input: Tensor, negative_slope: builtins.float = 0.01, inplace: builtins.bool = False) -> Tensor:
     r"""``x`` where positive, else ``negative_slope * x``."""
-def leaky_relu_(input: Tensor, negative_slope: builtins.float = 0.01) -> Tensor:
+def leaky_relu_(input: Tensor, negative_slope: Number = 0.01) -> Tensor:
     r"""In-place form of :func:`leaky_relu`: ``input`` is overwritten with the result and given back."""
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Any = None) -> Tensor:
     r"""``input @ weight.T + bias``: every output is a weighted sum of all inputs."""
@@ -449,8 +450,8 @@ def rrelu(
 ) -> Tensor:
     r"""``x`` where positive, else ``a * x`` with a random slope (Xu et al. 2015)."""
 def rrelu_(
-    input: Tensor, lower: builtins.float = 0.125, upper: builtins.float = 0.3333333333333333, training: builtins.bool =
-    False, generator: Any | None = None
+    input: Tensor, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: builtins.bool = False,
+    generator: Any | None = None
 ) -> Tensor:
     r"""In-place form of :func:`rrelu`: ``input`` is overwritten with the result and given back."""
 def scaled_dot_product_attention(
@@ -499,7 +500,7 @@ def threshold(
     input: Tensor, threshold: builtins.float, value: Tensor | Number, inplace: builtins.bool = False
 ) -> Tensor:
     r"""``x`` where it is above ``threshold``, else ``value``."""
-def threshold_(input: Tensor, threshold: builtins.float, value: Tensor | Number) -> Tensor:
+def threshold_(input: Tensor, threshold: Number, value: Tensor | Number) -> Tensor:
     r"""In-place form of :func:`threshold`: ``input`` is overwritten with the result and given back."""
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: Number = 1.0, p: Any = 2, eps: Number = 1e-06, swap:

@@ -690,7 +690,9 @@ def test_make_fx_names_and_decompositions():
 def test_targets_are_called_by_public_names():
     for function, text in {
         taeda.relu: "taeda.relu", nn.functional.relu: "taeda.nn.functional.relu", taeda.linalg.norm: "taeda.linalg.norm",
-        operator.add: "_operator.add", len: "len", taeda.fft.rfft: "taeda.fft.rfft",
+        operator.add: "_operator.add", len: "len", taeda.fft.rfft: "taeda.fft.rfft", taeda.tensor: "taeda.tensor",
+        taeda.from_numpy: "taeda.from_numpy", nn.functional.relu_: "taeda.relu_",
+        nn.functional.threshold_: "taeda.threshold_", nn.functional.rrelu_: "taeda.rrelu_",
     }.items():  # fmt: skip
         assert fx.node._get_qualified_name(function) == text
 

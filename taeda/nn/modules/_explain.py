@@ -35,8 +35,8 @@ def _user_line(failure: BaseException) -> tuple[str, bool]:
     for frame, number in reversed(frames):
         if not is_own(frame.f_code.co_filename):
             return _line(frame, number), raised_here
-    frame = caller()
-    return "" if frame is None else _line(frame, frame.f_lineno), raised_here
+    outside = caller()
+    return "" if outside is None else _line(outside, outside.f_lineno), raised_here
 
 
 def path_to(parent, child: int) -> str | None:
