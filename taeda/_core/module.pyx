@@ -321,3 +321,128 @@ cdef int set_buffer(self, dict d, name, value) except -1:
         persistent = name not in d["_non_persistent_buffers_set"]
     self.register_buffer(name, value, persistent)
     return 0
+
+
+# ---- what is below a module ------------------------------------------------------------------------------------------
+
+cdef str NAMED_MODULES = "named_modules"
+cdef dict OWN = {}   # Module's own methods, by name
+
+
+def keep_own(cls, *names):
+    """Take the methods of ``cls`` with these names for Module's own."""
+    for name in names:
+        OWN[name] = getattr(cls, name)
+
+
+cdef bint replaces(module, str name) except -1:
+    """Whether ``module`` has another method of that name than Module."""
+    return (_PyType_Lookup(Py_TYPE(module), <PyObject*>name) != PyDict_GetItemWithError(OWN, name)
+            or PyDict_GetItemWithError(PyObject_GenericGetDict(module, NULL), name) != NULL)
+
+
+def replaces_any(module, tuple names):
+    """Whether ``module`` has another method than Module of one of these names."""
+    for name in names:
+        if replaces(module, name):
+            return True
+    return False
+
+
+def children_of(module, bint named):
+    """The children of ``module``, each once; with their names if ``named``."""
+    cdef list found = []
+    cdef set seen = set()
+    if not named and replaces(module, "named_children"):
+        return [child for _, child in module.named_children()]
+    for name, child in module._modules.items():
+        if child is not None and child not in seen:
+            seen.add(child)
+            found.append((name, child) if named else child)
+    return found
+
+
+@cython.auto_pickle(False)
+cdef class Walk:
+    """What a module and all below it have, depth first.
+
+    Args:
+        module: where it begins.
+        kind: ``"_parameters"`` or ``"_buffers"``: the values in this dict of each module. None: the modules themselves.
+        memo: a set of modules to leave out.
+        prefix: the name of ``module``.
+        recurse: whether to go below ``module``.
+        unique: whether to give each once.
+        named: whether to give pairs of dotted names and values.
+    """
+
+    cdef list modules    # those to come with their names, the next one last; a third item: without those below
+    cdef list values     # those to come of the module met last, with their names if these are asked for
+    cdef object kind, memo, path
+    cdef set seen
+    cdef bint recurse, unique, named
+
+    def __init__(self, module, kind=None, memo=None, str prefix="", bint recurse=True, bint unique=True,
+                 bint named=True):
+        self.kind, self.recurse, self.unique, self.named = kind, recurse, unique, named
+        self.memo = set() if memo is None else memo
+        self.modules, self.values, self.seen = [(module, prefix)], None, set()
+
+    def __iter__(self):
+        return self
+
+    cdef bint enter(self, tuple entry) except -1:
+        """Whether the module is met for the first time; what is below it is next."""
+        cdef object module, name, below, path = <object>PyTuple_GET_ITEM(entry, 1)
+        module = <object>PyTuple_GET_ITEM(entry, 0)
+        if self.recurse and PyTuple_GET_SIZE(entry) == 2:
+            if module in self.memo:
+                return False
+            if self.unique:
+                self.memo.add(module)
+            below = module._modules
+            if below:
+                for name, module in reversed(below.items()):
+                    if module is not None:
+                        self.modules.append((module, f"{path}.{name}" if path else name))
+        return True
+
+    cdef int ask(self, tuple entry) except -1:
+        """Let a module that finds those below it by itself do so."""
+        cdef list found = [(module, name, None) for name, module in entry[0].named_modules(self.memo, entry[1],
+                                                                                        self.unique)]
+        found.reverse()
+        self.modules += found
+        return 0
+
+    def __next__(self):
+        cdef tuple entry
+        cdef object module, value, item, registry
+        while True:
+            if self.values:
+                item = self.values.pop()
+                value = (<tuple>item)[1] if self.named else item
+                if value is None or value in self.seen:
+                    continue
+                if self.unique:
+                    self.seen.add(value)
+                if self.named:
+                    return (f"{self.path}.{(<tuple>item)[0]}" if self.path else (<tuple>item)[0]), value
+                return value
+            if not self.modules:
+                raise StopIteration
+            entry = <tuple>self.modules.pop()
+            module = <object>PyTuple_GET_ITEM(entry, 0)
+            if self.recurse and PyTuple_GET_SIZE(entry) == 2 and self.path is not None and not (
+                    isinstance(module, ModuleBase) and not replaces(module, NAMED_MODULES)):
+                self.ask(entry)
+                continue
+            self.path = <object>PyTuple_GET_ITEM(entry, 1)
+            if not self.enter(entry):
+                continue
+            if self.kind is None:
+                return (self.path, module) if self.named else module
+            registry = getattr(module, self.kind)
+            if registry:
+                self.values = list(registry.items() if self.named else registry.values())
+                self.values.reverse()

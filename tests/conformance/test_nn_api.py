@@ -101,6 +101,54 @@ def names_and_walks(L):
 
 
 @program
+def walks_of_modules_with_methods_of_their_own(L):
+    """What is below a module is found through the methods that subclasses, or instances, put in place of Module's."""
+    nn = L.nn
+
+    class Hiding(nn.Linear):
+        def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+            yield from super().named_modules(memo, prefix + "!", remove_duplicate)
+
+    class Renaming(nn.Linear):
+        def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+            for name, p in super().named_parameters(prefix, recurse, remove_duplicate):
+                if name != "bias":
+                    yield name.upper(), p
+
+    class Childless(nn.Sequential):
+        def named_children(self):
+            return iter(())
+
+    class Selecting(nn.Sequential):
+        def _named_members(self, members, prefix="", recurse=True, remove_duplicate=True):
+            return ((n, p) for n, p in super()._named_members(members, prefix, recurse, remove_duplicate) if "1" in n)
+
+    for m in (
+        nn.Sequential(nn.Sequential(Hiding(1, 2)), nn.ReLU()),
+        Hiding(1, 2),
+        nn.Sequential(Renaming(1, 2), None),
+        Renaming(1, 2),
+        Childless(nn.Linear(1, 2)),
+        Selecting(nn.Linear(1, 2), nn.BatchNorm1d(2)),
+    ):
+        yield [n for n, _ in m.named_modules()], [n for n, _ in m.named_modules(prefix="p", remove_duplicate=False)]
+        yield [n for n, _ in m.named_parameters()], [n for n, _ in m.named_parameters("p", False)]
+        yield [n for n, _ in m.named_buffers()], len(list(m.buffers())), [n for n, _ in m.named_children()]
+        yield [tuple(p.shape) for p in m.parameters()], [type(x).__name__ for x in m.modules()]
+        yield [type(x).__name__ for x in m.children()], [n for n, _ in m.named_modules({m})]
+        m.eval()
+        yield [x.training for x in m.modules()]
+    m = nn.Sequential(nn.Linear(1, 2))
+    m.named_parameters = lambda *args, **kwargs: iter([("one", m[0].bias)])
+    yield [tuple(p.shape) for p in m.parameters()]
+    m = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 1))
+    m._modules = OrderedDict(m._modules)
+    for name, child in m.named_children():
+        setattr(m, name, nn.Sequential(child, nn.ReLU()))
+    yield [n for n, _ in m.named_parameters()], next(m.parameters()).shape[0]
+
+
+@program
 def state_dicts(L):
     m = small(L)
     s = m.state_dict()

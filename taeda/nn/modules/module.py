@@ -13,7 +13,17 @@ from typing import Any, Self
 
 from taeda.__future__ import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion
 from taeda._core import PYTHON_TYPES, swap_tensors
-from taeda._core.module import ModuleBase, configure, delete_attribute, quicken, set_attribute
+from taeda._core.module import (
+    ModuleBase,
+    Walk,
+    children_of,
+    configure,
+    delete_attribute,
+    keep_own,
+    quicken,
+    replaces_any,
+    set_attribute,
+)
 from taeda._core.nearest import ChecksKeywords, nearest
 
 from ... import _core
@@ -286,8 +296,8 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         return getattr(module, name)
 
     def _named_members(self, members: Callable, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
-        seen: set = set()
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        seen: set = set()
         for path, module in modules:
             for name, value in members(module):
                 if value is None or value in seen:
@@ -298,55 +308,57 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters, each once; of the children too if ``recurse``."""
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
+        if replaces_any(self, ("named_parameters", "_named_members", "named_modules")):
+            for _, param in self.named_parameters(recurse=recurse):
+                yield param
+        else:
+            yield from Walk(self, "_parameters", recurse=recurse, named=False)
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """(dotted name, parameter) pairs."""
-        yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+        if replaces_any(self, ("_named_members", "named_modules")):
+            yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+        else:
+            yield from Walk(self, "_parameters", None, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The buffers, each once; of the children too if ``recurse``."""
-        for _, buf in self.named_buffers(recurse=recurse):
-            yield buf
+        if replaces_any(self, ("named_buffers", "_named_members", "named_modules")):
+            for _, buf in self.named_buffers(recurse=recurse):
+                yield buf
+        else:
+            yield from Walk(self, "_buffers", recurse=recurse, named=False)
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """(dotted name, buffer) pairs."""
-        yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+        if replaces_any(self, ("_named_members", "named_modules")):
+            yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+        else:
+            yield from Walk(self, "_buffers", None, prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
         """The direct children, each once."""
-        for _, module in self.named_children():
-            yield module
+        return iter(children_of(self, False))
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """(name, child) pairs of the direct children."""
-        seen = set()
-        for name, module in self._modules.items():
-            if module is not None and module not in seen:
-                seen.add(module)
-                yield name, module
+        return iter(children_of(self, True))
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below it, depth first, each once."""
-        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
-            yield module
+        if replaces_any(self, ("named_modules",)):
+            for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+                yield module
+        else:
+            yield from Walk(self, unique=remove_duplicate, named=False)
 
     def named_modules(self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True):
         """(dotted name, module) pairs, this module first under the name ``prefix``."""
-        memo = set() if memo is None else memo
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+        yield from Walk(self, None, memo, prefix, True, remove_duplicate)
 
     # ---- conversion -------------------------------------------------------------------------------------------------
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
@@ -505,15 +517,17 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zero."""
         for param in self.parameters():
-            if param.grad is not None:
-                if set_to_none:
-                    param.grad = None
-                else:
-                    if param.grad.grad_fn is not None:
-                        param.grad.detach_()
-                    else:
-                        param.grad.requires_grad_(False)
-                    param.grad.zero_()
+            grad = param.grad
+            if grad is None:
+                continue
+            if set_to_none:
+                param.grad = None
+                continue
+            if grad.grad_fn is not None:
+                grad.detach_()
+            else:
+                grad.requires_grad_(False)
+            grad.zero_()
 
     # ---- hooks ------------------------------------------------------------------------------------------------------
     def register_forward_pre_hook(
@@ -603,6 +617,7 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
 
 
 quicken(Module)
+keep_own(Module, "_named_members", "named_parameters", "named_buffers", "named_children", "named_modules")
 
 
 def _parse_to(*args, **kwargs):
