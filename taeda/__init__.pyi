@@ -1811,7 +1811,11 @@ class Tensor:
         r"""``input`` repeated as a whole: :func:`Tensor.repeat`, where missing leading counts are 1."""
     def times_itself_(self) -> Tensor:
         r"""In-place form of :func:`times_itself`: ``input`` is overwritten with the result and given back."""
-    def to(self, *args: Any, **kwargs: Any) -> Tensor:
+    def to(
+        self, *args: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, other: Tensor |
+        Number | None = None, copy: builtins.bool = False, non_blocking: builtins.bool = False, memory_format: Any =
+        None
+    ) -> Tensor:
         r"""``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` ..."""
     def to_dense(self, dtype: _dtype | None = None, *, masked_grad: Any = None) -> Any:
         r"""``input`` with all its elements, the zeros too; of a dense tensor itself."""

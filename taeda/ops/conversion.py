@@ -32,6 +32,11 @@ def _check_device(where: Any) -> None:
         _core.require_device(where)
 
 
+def _stays(input: Tensor, device: Any) -> bool:
+    """Whether ``device`` is the CPU, and ``input`` is there."""
+    return device.__class__ in (str, _core.device) and (device == "cpu" or device == _CPU) and input.is_cpu
+
+
 def _suggested_format(input: Tensor) -> Any:
     """The memory format that the strides stand for: where sizes are 1 several may fit, and ``to`` takes this one."""
     n = input.dim()
@@ -46,7 +51,9 @@ def _suggested_format(input: Tensor) -> Any:
 
 
 @composite(method=True, meta="cast mixed", additive=True, canonical=True)
-def to(input, *args, **kwargs):
+def to(
+    input, *args, dtype=None, device=None, other=None, copy=False, non_blocking=False, memory_format=None
+):  # fmt: skip
     """``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` is false.
 
     Forms: ``to(dtype, non_blocking=False, copy=False)``, ``to(device, dtype=None, non_blocking=False, copy=False)``,
@@ -55,7 +62,12 @@ def to(input, *args, **kwargs):
     Args:
         args: a dtype, a device or its name, or a tensor whose dtype and device are taken; then ``non_blocking`` and
             ``copy``.
-        kwargs: the same by name, and ``memory_format``.
+        dtype: a dtype.
+        device: a device or its name.
+        other: a tensor whose dtype and device are taken.
+        copy: whether the result is a copy in any case.
+        non_blocking: whether a copy from pinned memory may still be under way when this returns.
+        memory_format: the order of the elements in memory.
     Returns:
         The sizes of ``input``.
     Raises:
@@ -66,26 +78,14 @@ def to(input, *args, **kwargs):
         >>> taeda.ones(2).to("meta").device
         device(type='meta')
     """
-    if len(args) == 1 and not kwargs and args[0].__class__ is _core.dtype:  # the common case, first
-        dtype = args[0]
-        if dtype is input.dtype or not input.is_complex():
-            return input if dtype is input.dtype else to_dtype(input, dtype)
-    dtype = kwargs.pop("dtype", None)
-    device = kwargs.pop("device", None)
-    other = kwargs.pop("other", None)
-    copy = kwargs.pop("copy", False)
-    non_blocking = kwargs.pop("non_blocking", False)
-    memory_format = kwargs.pop("memory_format", None)
-    if kwargs:
-        raise TypeError(f"to() received an invalid combination of arguments: unexpected keyword '{next(iter(kwargs))}'")
-    flags = []
+    flags: Any = ()
     for a in args:
         if isinstance(a, _core.dtype):
             dtype = a
         elif isinstance(a, Tensor):
             other = a
         elif isinstance(a, bool):
-            flags.append(a)
+            flags = (*flags, a)
         elif isinstance(a, (_core.device, str, int)):
             device = a
         elif a is not None:
@@ -98,22 +98,29 @@ def to(input, *args, **kwargs):
     non_blocking = flags[0] if flags else non_blocking
     if other is not None:
         dtype = other.dtype
-    if isinstance(device, str) and is_meta(device):
+    stays = device is not None and _stays(input, device)
+    if other is None and not copy and memory_format is None and (stays or device is None):  # the common cases, first
+        if dtype is None or dtype is input.dtype:
+            return input
+        if not input.is_complex():
+            return to_dtype(input, dtype)
+    if isinstance(device, str) and not stays and is_meta(device):
         if input.is_meta:
             device = _core.device(device)
         return to(input, dtype=dtype, device=device, copy=copy, memory_format=memory_format)
-    if device is not None:
-        number_of(device)
-    if other is not None and device is None and other.device != input.device:
-        device = other.device
-    if device is not None and not input.is_meta:
-        moved = transfer(input, device, non_blocking)
-        if moved is not input:
-            with at(number_of(device)):
-                return to(moved, dtype, memory_format=memory_format)
+    if not stays:
+        if device is not None:
+            number_of(device)
+        elif other is not None and other.device != input.device:
+            device = other.device
+        if device is not None and not input.is_meta:
+            moved = transfer(input, device, non_blocking)
+            if moved is not input:
+                with at(number_of(device)):
+                    return to(moved, dtype, memory_format=memory_format)
     if dtype is None:
         dtype = input.dtype
-    if input.is_complex() and not dtype.is_complex and dtype is not _core.bool_:
+    if dtype is not input.dtype and input.is_complex() and not dtype.is_complex and dtype is not _core.bool_:
         warn_caller("Casting complex values to real discards the imaginary part; take x.real or x.abs()")
     if memory_format is not None and memory_format is not _core.preserve_format:
         moved = dtype is not input.dtype and not input.is_contiguous(memory_format=memory_format)
@@ -260,6 +267,8 @@ def cpu(input, memory_format=None):
         >>> taeda.ones(2).cpu().device
         device(type='cpu')
     """
+    if memory_format is None and input.is_cpu and not _core.is_mode_active():
+        return input
     return to(input, _CPU, memory_format=memory_format)
 
 
