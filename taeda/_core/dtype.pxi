@@ -522,7 +522,43 @@ cdef object as_size(tuple items):
     return t
 
 
+cdef struct Made:         # a Size that was made
+    int ndim
+    int64_t sizes[6]
+    PyObject* size
+
+cdef enum:
+    MOST_MADE = 256       # a power of 2
+
+cdef Made[MOST_MADE] made_sizes
+
+
 cdef object make_size(int ndim, const int64_t* sizes):
+    """The Size of these sizes: that which was made for the same ones lately, or a new one."""
+    cdef object t, x
+    cdef int i
+    cdef uint64_t mixed = ndim
+    cdef Made* last
+    cdef PyObject* before
+    if ndim > 6:
+        return new_size(ndim, sizes)
+    for i in range(ndim):
+        mixed = (mixed ^ <uint64_t>sizes[i]) * 0x9E3779B97F4A7C15ULL
+    last = &made_sizes[mixed >> 56]
+    if last.size != NULL and last.ndim == ndim and memcmp(last.sizes, sizes, ndim * 8) == 0:
+        return <object>last.size
+    t = new_size(ndim, sizes)
+    before = last.size
+    last.ndim = ndim
+    memcpy(last.sizes, sizes, ndim * 8)
+    Py_INCREF(t)
+    last.size = <PyObject*>t
+    if before != NULL:
+        Py_DECREF(<object>before)
+    return t
+
+
+cdef object new_size(int ndim, const int64_t* sizes):
     cdef object t = SIZE.tp_alloc(SIZE, ndim)
     cdef int i
     cdef object x

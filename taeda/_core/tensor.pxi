@@ -108,7 +108,7 @@ cdef class Tensor:
         """
         dim = axis if dim is None else dim
         if dim is None:
-            return self.shape
+            return make_size(self.nd, self.sizes) if type(self) is Tensor and not tracers else self.shape
         if not is_small_int(dim):
             check_whole("size", ("dim",), 0, TAKES_INT, dim)
         if self.nd == 0:

@@ -213,6 +213,23 @@ def view_reshape(Tensor input, shape):
     return alias_tensor(t, n, sizes, strides, 0)
 
 
+def merged_sizes(Tensor input, start_dim, end_dim):
+    """The sizes of ``input`` with dimensions ``start_dim`` to ``end_dim`` merged into one; None where they are one."""
+    cdef int first = wrap_dim(start_dim, input.nd, "flatten"), last = wrap_dim(end_dim, input.nd, "flatten")
+    cdef object sizes
+    if first > last:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if input.nd == 0:
+        return (1,)
+    if first == last:
+        return None
+    sizes = input.shape
+    merged = 1
+    for size in sizes[first:last + 1]:
+        merged = merged * size
+    return (*sizes[:first], merged, *sizes[last + 1:])
+
+
 def view_squeeze(Tensor input, dim=None):
     cdef int64_t sizes[MAXDIM]
     cdef int64_t strides[MAXDIM]

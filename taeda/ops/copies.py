@@ -75,7 +75,7 @@ def contiguous(input, memory_format=_core.contiguous_format):
         >>> x.contiguous() is x, x.t().contiguous().stride()
         (True, (2, 1))
     """
-    if input.is_contiguous(memory_format=memory_format):
+    if input.is_contiguous(memory_format):
         return input
     return clone(input, memory_format=memory_format)
 

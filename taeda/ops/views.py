@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from .. import _core
 from .._core import Tensor, renamed
 from .._core import tensor as core
+from .._core.plan import once_per_form
 from .._warn import warn_once
 from .creation import arange
 from .table import OPS, Ints, alias, checked, composite, primitive, spread, view
@@ -98,23 +97,9 @@ def t(input):
     return transpose(input, 0, 1) if input.dim() == 2 else view_as_itself(input)
 
 
-@composite(names=("moveaxis",))
-def movedim(input, source, destination):
-    """A view with dimensions ``source`` moved to ``destination``; the others stay in their order.
-
-    Args:
-        source: a dimension, or several in a list or tuple.
-        destination: where each goes.
-    Returns:
-        A view of ``input``: no element moves.
-    Raises:
-        RuntimeError: the numbers of dimensions differ, or one occurs twice.
-        IndexError: there is no such dimension.
-    Examples:
-        >>> taeda.movedim(taeda.zeros(32, 48, 3), 2, 0).shape
-        taeda.Size([3, 32, 48])
-    """
-    n = input.dim()
+@once_per_form
+def _moved(n, source, destination):
+    """The order of ``n`` dimensions in which ``source`` are at ``destination``."""
     source = _core.whole_numbers(source, "movedim", "source")
     destination = _core.whole_numbers(destination, "movedim", "destination")
     source = source if isinstance(source, tuple) else (source,)
@@ -131,7 +116,26 @@ def movedim(input, source, destination):
     order = [d for d in range(n) if d not in source]
     for at, d in sorted(zip(destination, source, strict=True)):
         order.insert(at, d)
-    return permute(input, tuple(order[:n]))
+    return tuple(order[:n])
+
+
+@composite(names=("moveaxis",))
+def movedim(input, source, destination):
+    """A view with dimensions ``source`` moved to ``destination``; the others stay in their order.
+
+    Args:
+        source: a dimension, or several in a list or tuple.
+        destination: where each goes.
+    Returns:
+        A view of ``input``: no element moves.
+    Raises:
+        RuntimeError: the numbers of dimensions differ, or one occurs twice.
+        IndexError: there is no such dimension.
+    Examples:
+        >>> taeda.movedim(taeda.zeros(32, 48, 3), 2, 0).shape
+        taeda.Size([3, 32, 48])
+    """
+    return permute(input, _moved(input.dim(), source, destination))
 
 
 moveaxis = renamed(movedim, "moveaxis")
@@ -443,18 +447,10 @@ def flatten(input, start_dim=0, end_dim=-1):
         >>> taeda.flatten(images, 1).shape  # one vector per image
         taeda.Size([10, 192])
     """
-    n = input.dim()
-    if end_dim == -1 and start_dim == 0 and n > 1:  # the common case, first
+    if end_dim == -1 and start_dim == 0 and input.dim() > 1:  # the common case, first
         return reshape(input, (-1,))
-    start, end = _core.wrapped_dim(start_dim, n, "flatten"), _core.wrapped_dim(end_dim, n, "flatten")
-    if start > end:
-        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    if n == 0:
-        return reshape(input, (1,))
-    if start == end:
-        return input
-    shape = tuple(input.shape)
-    return reshape(input, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
+    sizes = core.merged_sizes(input, start_dim, end_dim)
+    return input if sizes is None else reshape(input, sizes)
 
 
 @composite()
