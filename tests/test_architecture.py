@@ -504,8 +504,8 @@ def test_the_core_calls_python_through_declared_callbacks():
 KERNELS = frozenset("attention conv factories gemm indexing lapack moves ordering reduce sampling selection".split())
 #: Functions of those that read no element, or leave that to ops.
 HARMLESS = frozenset(
-    "adjoining finish fits fresh getitem is_channels_last keep_format need_rank new number range_length setitem "
-    "whole_numbers".split()
+    "adjoining broadcasts_to check_dot finish fits fresh getitem is_channels_last keep_format need_rank new number "
+    "range_length setitem whole_numbers".split()
 )
 #: They put what an op gave into ``out``.
 WRITERS = frozenset(["write_out", "_written"])

@@ -778,6 +778,32 @@ def mv(input, vec):
     return product(<Tensor>input, <Tensor>vec, None, False)
 
 
+def broadcasts_to(Tensor x, tuple sizes):
+    """Whether ``x`` broadcasts to ``sizes``."""
+    cdef Py_ssize_t lead = len(sizes) - x.nd
+    cdef int d
+    if lead < 0:
+        return False
+    for d in range(x.nd):
+        if x.sizes[d] != 1 and x.sizes[d] != <int64_t>sizes[lead + d]:
+            return False
+    return True
+
+
+def check_dot(str name, Tensor a, Tensor b):
+    """Raise unless ``a`` and ``b`` are vectors of numbers, of one dtype and size."""
+    if a.nd != 1 or b.nd != 1:
+        raise RuntimeError(f"{name}: 1D tensors expected, but got {a.nd}D and {b.nd}D tensors")
+    if a.code != b.code:
+        raise RuntimeError(f"{name} : expected both vectors to have same dtype, but found {kind(a)} and {kind(b)}")
+    if KIND[a.code] == 0:
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+    if a.count != b.count:
+        raise RuntimeError(
+            f"{name}: inconsistent tensor size, expected tensor [{a.count}] and src [{b.count}] to have the same "
+            f"number of elements, but got {a.count} and {b.count} elements respectively")
+
+
 def multiply_bytes(Tensor a, Tensor b):
     """``a @ b`` of two int8 matrices, in int32."""
     return product(a, b, None, False, I32)

@@ -663,12 +663,17 @@ def logspace(
         >>> taeda.logspace(-2, 0, 3)  # learning rates to try
         tensor([0.0100, 0.1000, 1.0000])
     """
-    steps = _steps("logspace", steps)
+    if steps.__class__ is not int or steps < 0:
+        steps = _steps("logspace", steps)
     if dtype is None:
         dtype = out.dtype if out is not None else _core.get_default_dtype()
-    start, end = (x if isinstance(x, Tensor) else _core.fitting(x, dtype) for x in (start, end))
-    work = _core.complex128 if dtype.is_complex or _are_complex(start, end) else _core.float64
+    start = start if isinstance(start, Tensor) else _core.fitting(start, dtype)
+    end = end if isinstance(end, Tensor) else _core.fitting(end, dtype)
+    reals = start.__class__ in _REALS and end.__class__ in _REALS
+    work = _core.complex128 if dtype.is_complex or (not reals and _are_complex(start, end)) else _core.float64
     result = (base ** _spaced(start, end, steps, work)).to(dtype)
+    if out is None:
+        return finish(result, None, requires_grad, device)
     return _finish_sequence("logspace", result, out, requires_grad, device)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from .._core import Tensor, wrapped_dim
+from .._core.plan import once_per_form
 from .contraction import order
 from .matmul import dot, matmul
 from .out import write_out
@@ -365,9 +366,17 @@ def kron(input, other):
         tensor([[1, 1, 0, 0],
                 [0, 0, 2, 2]])
     """
-    n = max(input.dim(), other.dim())
-    a = reshape(input, (*(1,) * (n - input.dim()), *input.shape))
-    b = reshape(other, (*(1,) * (n - other.dim()), *other.shape))
-    spread_a = reshape(a, [x for size in a.shape for x in (size, 1)])
-    spread_b = reshape(b, [x for size in b.shape for x in (1, size)])
-    return reshape(spread_a * spread_b, [p * q for p, q in zip(a.shape, b.shape, strict=True)])
+    a, b, sizes = _kron_sizes(input.shape, other.shape)
+    return reshape(reshape(input, a) * reshape(other, b), sizes)
+
+
+@once_per_form
+def _kron_sizes(a, b):
+    """The sizes in which :func:`kron` multiplies tensors of sizes ``a`` and ``b``, and those of its result."""
+    n = max(len(a), len(b))
+    a, b = (*(1,) * (n - len(a)), *a), (*(1,) * (n - len(b)), *b)
+    return (
+        tuple(x for size in a for x in (size, 1)),
+        tuple(x for size in b for x in (1, size)),
+        tuple(p * q for p, q in zip(a, b, strict=True)),
+    )

@@ -11,6 +11,7 @@ from .._core import Composite, Size, Tensor, bool_, gemm, install, renamed
 from .._core import tensor as core
 from .._warn import warn_once
 from . import flops
+from .copies import convert
 from .creation import eye
 from .pointwise import addcmul, check_factor
 from .table import METHODS, composite, primitive
@@ -244,18 +245,15 @@ def bilinear(input1, input2, weight, bias=None):
 # ---- fixed rank ------------------------------------------------------------------------------------------------------
 
 
-def _need(name: str, ranks: tuple[tuple[str, Tensor, int], ...]) -> None:
-    for label, x, rank in ranks:
-        gemm.need_rank(name, label, x, rank)
-
-
 def _check_bmm(name: str, input: Tensor, mat2: Tensor) -> None:
     a, b = ("input", "mat2") if name == "bmm" else ("batch1", "batch2")
-    _need(name, ((a, input, 3), (b, mat2, 3)))
-    if input.shape[0] != mat2.shape[0] or input.shape[2] != mat2.shape[1]:
+    gemm.need_rank(name, a, input, 3)
+    gemm.need_rank(name, b, mat2, 3)
+    (batches, _, k), (others, rows, _) = input.shape, mat2.shape
+    if batches != others or k != rows:
         raise RuntimeError(
             f"{name}: Expected size for first two dimensions of {b} tensor to be: "
-            f"[{input.shape[0]}, {input.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
+            f"[{batches}, {k}] but got: [{others}, {rows}]."
         )
 
 
@@ -345,30 +343,14 @@ def dot(input, tensor):
         >>> taeda.dot(taeda.tensor([1, 2, 3]), taeda.tensor([4, 5, 6]))
         tensor(32)
     """
-    _check_dot("dot", input, tensor)
+    gemm.check_dot("dot", input, tensor)
     sums = gemm.dot(input, tensor)
     if sums is None:
         return (input * tensor).sum(dtype=input.dtype)
-    return (sums if sums.dim() == 0 else sums.sum()).to(input.dtype)
+    return convert(sums if sums.dim() == 0 else sums.sum(), input.dtype)
 
 
 dot.traits["lowering"] = lambda input, tensor: (input * tensor).sum(dtype=input.dtype)
-
-
-def _check_dot(name: str, input: Tensor, other: Tensor) -> None:
-    if input.dim() != 1 or other.dim() != 1:
-        raise RuntimeError(f"{name}: 1D tensors expected, but got {input.dim()}D and {other.dim()}D tensors")
-    if input.dtype != other.dtype:
-        raise RuntimeError(
-            f"{name} : expected both vectors to have same dtype, but found {input.dtype.name} and {other.dtype.name}"
-        )
-    if input.dtype.name == "bool":
-        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-    if input.numel() != other.numel():
-        raise RuntimeError(
-            f"{name}: inconsistent tensor size, expected tensor [{input.numel()}] and src [{other.numel()}] to have "
-            f"the same number of elements, but got {input.numel()} and {other.numel()} elements respectively"
-        )
 
 
 dot.vjp(input=lambda g, tensor: g * _conj(tensor), tensor=lambda g, input: g * _conj(input))
@@ -390,7 +372,7 @@ def vdot(input, other):
         >>> taeda.vdot(z, z)  # the square of its length
         tensor(14.+0.j)
     """
-    _check_dot("vdot", input, other)
+    gemm.check_dot("vdot", input, other)
     return _vdot(input, other) if input.is_complex() else dot(input, other)
 
 
@@ -566,8 +548,7 @@ def _scales(input: Tensor, *factors):
 
 
 def _check_addend(name: str, input: Tensor, shape: tuple) -> None:
-    lead = len(shape) - input.dim()
-    if lead < 0 or any(n != 1 and n != shape[i + lead] for i, n in enumerate(input.shape)):
+    if not gemm.broadcasts_to(input, shape):
         raise RuntimeError(
             f"{name}: input of shape {tuple(input.shape)} cannot be broadcast to the product's shape {shape}: The "
             f"expanded size of the tensor must match the existing size at every non-singleton dimension"
@@ -579,10 +560,12 @@ def _add(name: str, input: Tensor, a: Tensor, b: Tensor, shape: tuple, beta, alp
     another pass over the result.
     """
     _check_addend(name, input, shape)
-    if input.dtype != a.dtype:
+    if input.dtype is not a.dtype:
         raise RuntimeError(
             f"{name}: expected input to have the dtype of the matrices, but got: {input.dtype.name} != {a.dtype.name}"
         )
+    if beta.__class__ is int is alpha.__class__ and beta == 1 == alpha and not a.is_complex():  # the common case, first
+        return gemm.multiply_add(name, a, b, input)
     whole = not (input.is_floating_point() or input.is_complex())
     if whole and not a.shape[-1] and beta and isinstance(beta, (float, complex)) and name != "addmv" and 0 not in shape:
         raise RuntimeError(  # PyTorch multiplies `input` by it where there is no product
@@ -630,10 +613,12 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1):
         tensor([[3.5000, 2.5000],
                 [3.5000, 2.5000]])
     """
-    _need("addmm", (("mat1", mat1, 2), ("mat2", mat2, 2)))
-    if mat1.shape[1] != mat2.shape[0]:
+    gemm.need_rank("addmm", "mat1", mat1, 2)
+    gemm.need_rank("addmm", "mat2", mat2, 2)
+    (m, k), (rows, n) = mat1.shape, mat2.shape
+    if k != rows:
         gemm.matmul(mat1, mat2)  # raises
-    return _add("addmm", input, mat1, mat2, (mat1.shape[0], mat2.shape[1]), beta, alpha)
+    return _add("addmm", input, mat1, mat2, (m, n), beta, alpha)
 
 
 addmm.vjp(
@@ -657,7 +642,8 @@ def addmv(input, mat, vec, *, beta=1, alpha=1):
         >>> taeda.addmv(taeda.tensor([1, 1]), taeda.tensor([[1, 2], [3, 4]]), taeda.tensor([1, 10]))
         tensor([22, 44])
     """
-    _need("addmv", (("mat", mat, 2), ("vec", vec, 1)))
+    gemm.need_rank("addmv", "mat", mat, 2)
+    gemm.need_rank("addmv", "vec", vec, 1)
     if mat.shape[1] != vec.shape[0]:
         gemm.matmul(mat, vec)  # raises
     _check_addend("addmv", input, (mat.shape[0],))
@@ -773,7 +759,8 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
         tensor([[3., 4.],
                 [6., 8.]])
     """
-    _need("addr", (("vec1", vec1, 1), ("vec2", vec2, 1)))
+    gemm.need_rank("addr", "vec1", vec1, 1)
+    gemm.need_rank("addr", "vec2", vec2, 1)
     _check_addend("addr", input, (vec1.shape[0], vec2.shape[0]))
     dtype = input.dtype
     common = _core.promote_types(dtype, _core.promote_types(vec1.dtype, vec2.dtype))

@@ -678,9 +678,11 @@ def normal(
         >>> taeda.normal(5.0, 2.0, (2, 3)).shape
         taeda.Size([2, 3])
     """
-    _no_more("normal", kw)
+    if kw:
+        _no_more("normal", kw)
     std = 1.0 if std is None else std
-    if size is not None:  # tensors without dimensions, which count as numbers
+    if size is not None and not (mean.__class__ is float is std.__class__):
+        # tensors without dimensions, which count as numbers
         mean, std = (x.item() if isinstance(x, Tensor) and not x.dim() else x for x in (mean, std))
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
