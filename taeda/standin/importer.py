@@ -29,6 +29,10 @@ RENAMED = {
     "distributed.checkpoint.api": "taeda.distributed.checkpoint",
     "distributed.tensor._utils": "taeda.distributed.tensor.layout", "optim.adamw": "taeda.optim.adam",
     "optim._adafactor": "taeda.optim.adafactor", "optim._muon": "taeda.optim.muon",
+    **{f"utils.data.datapipes.iter.{name}": "taeda.utils.data.datapipes.iter.files"
+       for name in ("filelister", "fileopener", "streamreader")},
+    **{f"utils.data.datapipes.map.{name}": "taeda.utils.data.datapipes.map"
+       for name in ("callable", "combinatorics", "combining", "grouping", "utils")},
     "types": "taeda.standin.overlay.types", "version": "taeda.standin.overlay.version",
 }  # fmt: skip
 

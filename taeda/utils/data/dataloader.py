@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from ..._core.nearest import ChecksKeywords
 from ..._core.random import Generator
 from ._utils.collate import default_collate, default_convert
-from ._utils.iterating import _BaseDataLoaderIter, _DatasetKind, _SingleProcessDataLoaderIter
+from ._utils.iterating import _BaseDataLoaderIter, _DatasetKind, _SingleProcessDataLoaderIter, is_pipe
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
@@ -117,6 +117,13 @@ class DataLoader(ChecksKeywords, Generic[T_co]):
         self.in_order = in_order
         self.generator = generator
         self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
+        if is_pipe(dataset):
+            from . import datapipes, graph_settings
+
+            if isinstance(dataset, IterableDataset):
+                dataset = graph_settings.apply_shuffle_settings(dataset, shuffle)
+                shuffle = None
+            self.dataset = datapipes.datapipe.wrapped(dataset)
         if isinstance(dataset, IterableDataset):
             _check_iterable(shuffle, sampler, batch_sampler)
         elif shuffle not in (True, False, None):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from ...._core.devices import accelerator
+from ...._core.random import Generator
+from ....ops.exchange import tensor
 from ..sampler import draw_seed
 from .fetch import create_fetcher
 
@@ -25,6 +28,33 @@ def pinned(batch: Any) -> Any:
     if isinstance(batch, dict):
         return type(batch)({key: pinned(value) for key, value in batch.items()})
     return batch
+
+
+def is_pipe(dataset: Any, kind: str = "_Pipe") -> bool:
+    """Whether ``dataset`` is a data pipe (of the class ``kind``). Their module is loaded if there is one."""
+    module = sys.modules.get(f"{__package__.removesuffix('._utils')}.datapipes.datapipe")
+    return module is not None and isinstance(dataset, getattr(module, kind))
+
+
+def seed_pipes(dataset: Any, seed: int) -> None:
+    """Seed the pipes of a chain for a pass, equally in all processes."""
+    from ..graph_settings import apply_random_seed
+
+    apply_random_seed(dataset, Generator().manual_seed(seed))
+
+
+def _ranks() -> tuple[int, int]:
+    """The number of processes that train, and which this is."""
+    dist = sys.modules.get("taeda.distributed")
+    return (dist.get_world_size(), dist.get_rank()) if dist is not None and dist.is_initialized() else (1, 0)
+
+
+def share_pipes(dataset: Any, ranks: tuple[int, int], worker: int, workers: int) -> None:
+    """Let the pipes of a chain take the share of a worker, or of the only process of a rank."""
+    from ..graph_settings import apply_sharding
+
+    world, rank = ranks
+    apply_sharding(dataset, workers * world, worker * world + rank)
 
 
 class _DatasetKind:
@@ -55,15 +85,29 @@ class _BaseDataLoaderIter:
         # collection.
         self._dataset = loader.dataset
         self._iterable = loader._dataset_kind == _DatasetKind.Iterable
+        self._ranks = _ranks() if is_pipe(self._dataset) else (1, 0)
         self._begin(loader)
         # PyTorch draws the seed of the worker processes here, whether there are any or not.
         self._base_seed = draw_seed(loader.generator)
 
     def _begin(self, loader: Any) -> None:
+        self._draw_shared_seed(loader)
         self._index_sampler = loader._index_sampler
         self._sampler_iter = iter(self._index_sampler)
         self._promised = loader._IterableDataset_len_called
         self._given = 0
+
+    def _draw_shared_seed(self, loader: Any) -> None:
+        """Seed data pipes, equally in all processes that train."""
+        self._shared_seed: int | None = None
+        if not is_pipe(self._dataset, "IterDataPipe"):
+            return
+        self._shared_seed = draw_seed(loader.generator)
+        if self._ranks[0] > 1:
+            shared = tensor(self._shared_seed)
+            sys.modules["taeda.distributed"].broadcast(shared, src=0)
+            self._shared_seed = int(shared)
+        seed_pipes(self._dataset, self._shared_seed)
 
     def _reset(self, loader: Any) -> None:
         """Begin another pass."""
@@ -109,6 +153,8 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         if loader.timeout:
             raise AssertionError(f"DataLoader: a timeout needs num_workers > 0, got timeout={loader.timeout}")
+        if is_pipe(self._dataset):
+            share_pipes(self._dataset, self._ranks, 0, 1)
         self._fetch = create_fetcher(
             loader.dataset, self._iterable, loader._auto_collation, loader.collate_fn, loader.drop_last
         )

@@ -104,12 +104,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             for i in range(loader.num_workers):
                 job = worker.Job(
                     loader.dataset, self._iterable, loader._auto_collation, loader.collate_fn, loader.drop_last,
-                    self._base_seed, loader.worker_init_fn, i, loader.num_workers,
+                    self._base_seed, loader.worker_init_fn, i, loader.num_workers, self._shared_seed, self._ranks,
                 )  # fmt: skip
                 self._workers.append(_Worker(context, job, self._prefetch + 16))
         except BaseException:
             self._shutdown_workers()
             raise
+        self._draw_shared_seed(loader)  # as PyTorch does, which uses it in the next pass alone
         self._poll = select.poll()
         self._by_fd: dict[int, _Worker] = {}
         for w in self._workers:
@@ -142,7 +143,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         super()._reset(loader)
         if self._failure is not None:
             raise RuntimeError(self._failure)
-        note = pickle.dumps((worker.RESUME, None), 5)
+        note = pickle.dumps((worker.RESUME, self._shared_seed), 5)
         resuming = set()
         for w in self._workers:
             w.active = True

@@ -18,6 +18,7 @@ from typing import Any
 from ...._core import set_num_threads
 from ....random import manual_seed
 from .fetch import create_fetcher
+from .iterating import is_pipe, seed_pipes, share_pipes
 
 #: Numbers of tasks that are no batches.
 RESUME = -1
@@ -63,6 +64,13 @@ class Job:
     init_fn: Callable[[int], None] | None
     id: int
     num_workers: int
+    shared_seed: int | None = None
+    ranks: tuple[int, int] = (1, 0)
+
+    def begin(self, seed: int | None) -> None:
+        """Seed the data pipes for a pass."""
+        if seed is not None:
+            seed_pipes(self.dataset, seed)
 
     def fetcher(self) -> Callable[[Any], Any]:
         """The function that makes batches."""
@@ -195,6 +203,9 @@ def _serve(pipe: Any, make_sender: Callable, parent: _Parent, job: Job) -> None:
     failed: Exception | None = None
     fetch: Any = None
     try:
+        job.begin(job.shared_seed)
+        if is_pipe(job.dataset):
+            share_pipes(job.dataset, job.ranks, job.id, job.num_workers)
         if job.init_fn is not None:
             job.init_fn(job.id)
         fetch = job.fetcher()
@@ -206,6 +217,7 @@ def _serve(pipe: Any, make_sender: Callable, parent: _Parent, job: Job) -> None:
         if task == RESUME:
             ended = False
             try:
+                job.begin(indices)
                 fetch = job.fetcher()
             except Exception as error:
                 failed = error
