@@ -315,6 +315,11 @@ class DistributedDataParallel(Module, Joinable):
         for bucket in self._buckets:
             bucket.left = set(bucket.parameters)
 
+    @property
+    def reducer(self) -> _Reducer:
+        """What averages the gradients, for programs that decide between forward and backward whether to."""
+        return _Reducer(self)
+
     def _arrived(self, parameter: Any) -> None:
         """The gradient of ``parameter`` is there: begin what can be averaged now, and end with the last."""
         if not self.require_backward_grad_sync or parameter not in self._left:
@@ -424,6 +429,23 @@ class DistributedDataParallel(Module, Joinable):
         if self._hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self._hook = state, hook
+
+
+class _Reducer:
+    """The averaging of a module's gradients."""
+
+    def __init__(self, ddp: DistributedDataParallel) -> None:
+        self.ddp = ddp
+
+    def prepare_for_backward(self, outputs: list) -> None:
+        """Let the next ``backward`` average, also that of a forward pass within ``no_sync``.
+
+        Args:
+            outputs: of that pass, to find the parameters that are not used; none: all are used.
+        """
+        self.ddp._begin()
+        if outputs:
+            self.ddp._found_unused = set(self.ddp._trained) - _reached(outputs)
 
 
 class _Shadow(JoinHook):

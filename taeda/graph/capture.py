@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import inspect
 import operator
 import threading
@@ -460,13 +461,15 @@ class Session(TorchFunctionMode):
         """Record the call; its result."""
         self.follow_state()
         held: dict[int, Tensor] = {}
+        name = _name_of(func)
 
         def stand_in(x: Any) -> Any:
             if isinstance(x, Tensor):
                 form = self.form(x)
                 held[id(form)] = x
                 return form
-            return _core.device("meta") if isinstance(x, _core.device) else x
+            named = isinstance(x, _core.device) or (isinstance(x, str) and name == "to")
+            return _core.device("meta") if named else x
 
         noted = [pytree.tree_map(lambda x: Ref(self.number_of(x)) if isinstance(x, Tensor) else x, a)
                  for a in (args, kwargs)]  # fmt: skip
@@ -475,7 +478,8 @@ class Session(TorchFunctionMode):
         if isinstance(kwargs.get("device"), str):
             on_meta[1]["device"] = "meta"
         with _core_only():
-            result = func(*on_meta[0], **on_meta[1])
+            here = functools.partial(Tensor.to, device="meta") if name == "cpu" else func
+            result = here(*on_meta[0], **on_meta[1])
         number = self.note(kind, target, noted[0], noted[1])
         given = self.result(result, number, held)
         changed = [i for i, version in self.written.items() if self.forms[i]._version != version]

@@ -181,6 +181,24 @@ def test_data_parallel():
     assert used == [True] * 4 + [False] * 4 + [True] * 2
 
 
+def test_backward_averages_what_a_forward_without_it_gave():
+    """As ``Accelerator.trigger_sync_in_backward`` of accelerate does it."""
+    code = """
+model = taeda.nn.parallel.DistributedDataParallel(taeda.nn.Linear(3, 1))
+with model.no_sync():
+    losses = [model(taeda.full((2, 3), float(rank + i))).sum() for i in range(2)]
+    losses[0].backward()
+print("apart", model.module.weight.grad.tolist())
+model.require_backward_grad_sync = True
+model.reducer.prepare_for_backward([])
+losses[1].backward()
+print("equal", model.module.weight.grad.tolist())
+"""
+    for rank, text in enumerate(outputs(code, 2)):
+        apart, equal = (eval(line.split(" ", 1)[1]) for line in text.splitlines()[:2])
+        assert apart == [[2.0 * rank] * 3] and equal == [[4.0] * 3]
+
+
 def test_gradients_are_those_of_the_whole_batch():
     code = """
     from taeda.nn.parallel import DistributedDataParallel

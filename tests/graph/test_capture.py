@@ -49,6 +49,25 @@ def test_hazard(name):
 
 
 @pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x.to("cpu", non_blocking=False) * 2,
+        lambda x: (x * 2).to("cpu", taeda.float64),
+        lambda x: (x * 2).to(device="cpu", dtype=taeda.float64) + 1,
+        lambda x: (x * 2).to(taeda.device("cpu")),
+        lambda x: (x * 2).to("cpu", copy=True) + 1,
+        lambda x: (x * 2).cpu() + 1,
+        lambda x: (x.t() * 2).cpu(memory_format=taeda.contiguous_format) + 1,
+    ],
+)
+def test_moves_to_the_cpu_do_not_end_a_graph(program):
+    x = taeda.rand(2, 3)
+    step, graphs = compiled(program, fullgraph=True)
+    assert_same(step(x), program(x))
+    assert len(graphs) == 1
+
+
+@pytest.mark.parametrize(
     "name", ["MLP 4-64-64-2, Adam", "tanh RNN, 50 steps", "char-GPT", "MNIST CNN", "rotary embedding"]
 )
 def test_training_steps(name):
