@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import mmap as memory_map
 import os
@@ -102,7 +103,8 @@ def load(
             unpickler, which runs what the file asks for: only for files that you trust.
         mmap: map the file into memory rather than copy tensors out of it; needs a path. Writing to a tensor then
             changes memory, not the file. Checksums are not compared.
-        pickle_load_args: for the ``Unpickler`` of ``pickle_module``, such as ``encoding``.
+        pickle_load_args: ``encoding`` of the strings that Python 2 wrote (``"bytes"`` keeps them as bytes), and for
+            Python's unpickler what else it takes.
     Returns:
         The object.
     Raises:
@@ -121,7 +123,7 @@ def load(
     if weights_only and pickle_module is not None:
         raise RuntimeError("load: Can not safely load weights when explicit pickle_module is specified")
     mmap = options.mmap if mmap is None else mmap
-    unpickle: Callable = read_data
+    unpickle: Callable = functools.partial(read_data, **pickle_load_args)
     if weights_only is False or pickle_module is not None:
         unpickle = trusted.unpickle(pickle_module, **pickle_load_args)
     if not isinstance(f, (str, os.PathLike)):

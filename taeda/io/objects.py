@@ -388,13 +388,14 @@ def _device_name(device: Any) -> str | None:
     return None if kind == "cpu" else str(_core.device(device))
 
 
-def read_data(data: Any, start: int, persistent: Callable) -> tuple[Any, int]:
+def read_data(data: Any, start: int, persistent: Callable, *, encoding: str = "utf-8") -> tuple[Any, int]:
     """The plain data that is pickled from byte ``start``, and where its pickle ends.
 
     Args:
         data: the bytes.
         start: where to begin.
         persistent: gives the storage for what the file calls it.
+        encoding: of the strings that Python 2 wrote, or ``"bytes"``.
 
     Returns:
         The object, and a place in ``data``.
@@ -402,12 +403,14 @@ def read_data(data: Any, start: int, persistent: Callable) -> tuple[Any, int]:
     Raises:
         UnpicklingError: it is not on the allow-list, or damaged.
     """
-    reader = Reader(data, find, persistent, start)
+    reader = Reader(data, find, persistent, start, encoding)
     return reader.load(), reader.position
 
 
 def check_id(key: Any, length: int) -> tuple:
     """A persistent id, ``("storage", type, name, location, numel)``."""
+    if type(key) is tuple:  # its strings are bytes where load keeps those of Python 2
+        key = tuple(str(part, "ascii", "replace") if type(part) is bytes else part for part in key)
     if type(key) is not tuple or len(key) < length or key[0] != "storage":
         raise UnpicklingError(f"the file refers to {key!r}, expected a storage")
     if not isinstance(key[1], StorageType) or type(key[2]) is not str or not _natural(key[4]):

@@ -26,6 +26,10 @@ class Ignored:
         """Nothing is kept."""
 
 
+class TextError(UnpicklingError, UnicodeDecodeError):
+    """Text that Python 2 wrote is in another encoding."""
+
+
 class Constructor:
     """A function that a pickle may call: ``function(*args)``."""
 
@@ -56,10 +60,15 @@ class Reader:
         find: gives the value, Constructor or allowed object of ``(module, name)``, or raises UnpicklingError.
         persistent: gives the object of a persistent id.
         start: where it begins. After :meth:`load`, ``position`` is where it ended.
+        encoding: of the strings that Python 2 wrote; ``"bytes"`` keeps them as bytes.
     """
 
-    def __init__(self, data: bytes, find: Callable[[str, str], Any], persistent: Callable[[Any], Any], start: int = 0):
+    def __init__(
+        self, data: bytes, find: Callable[[str, str], Any], persistent: Callable[[Any], Any], start: int = 0,
+        encoding: str = "utf-8",
+    ):  # fmt: skip
         self.data = data
+        self.encoding = encoding
         self.find = find
         self.persistent = persistent
         self.position = start
@@ -98,6 +107,15 @@ class Reader:
         end = self.data.index(b"\n", at)
         self.position = end + 1
         return self.data[at:end]
+
+    def _text_of_python_2(self, data: bytes) -> str | bytes:
+        if self.encoding == "bytes":
+            return data
+        try:
+            return str(data, self.encoding)
+        except UnicodeDecodeError as error:
+            reason = f"{error.reason}; Python 2 wrote this text: load takes encoding='latin1' or 'bytes'"
+            raise TextError(*error.args[:4], reason) from None
 
     def _run(self) -> Any:  # one branch per opcode, the frequent ones first
         data, memo, take = self.data, self.memo, self._take
@@ -226,7 +244,7 @@ class Reader:
             stack.append(bytearray(take(int.from_bytes(take(8), "little"))))
         elif op in (0x54, 0x55):  # BINSTRING, SHORT_BINSTRING: what Python 2 wrote
             size = int.from_bytes(take(4), "little", signed=True) if op == 0x54 else take(1)[0]
-            stack.append(str(take(size), "utf-8", "replace"))
+            stack.append(self._text_of_python_2(take(size)))
         elif op == 0x6C:  # l LIST
             items, stack = stack, outer.pop()
             stack.append(items)

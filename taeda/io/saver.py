@@ -18,7 +18,7 @@ class Saver:
 
     def __init__(self, legacy: bool = False) -> None:
         self.legacy = legacy  # the format before 1.6 says of each storage whether it is a view
-        self.storages: dict[tuple[str, int, int], tuple[str, Any, Any]] = {}
+        self.storages: dict[tuple[str, int, int, Any], tuple[str, Any, Any]] = {}
         self.alive: list[Any] = []
 
     def special(self, writer: Writer, x: Any) -> bool:
@@ -158,7 +158,7 @@ class Saver:
 
     def _memory(self, writer: Writer, storage: Any, dtype: Any) -> None:
         """A storage by number; without a dtype, as bytes."""
-        key = (str(storage.device), storage._address(), storage.nbytes())
+        key = (str(storage.device), storage._address(), storage.nbytes(), None if storage.nbytes() else dtype)
         name, known, _ = self.storages.setdefault(key, (str(len(self.storages)), dtype, storage))
         if known is not dtype:
             raise RuntimeError(

@@ -47,7 +47,7 @@ def unpickle(module: Any = None, **arguments: Any) -> Callable[[Any, int, Callab
         file.seek(start)
         reader = Unpickler(file, **arguments)
         reader.persistent_load = lambda key: (
-            key[1] if key[0] == "module" else persistent(key)
+            key[1] if key[0] in ("module", b"module") else persistent(key)
         )  # before 1.6: with its source
         return reader.load(), file.tell()
 

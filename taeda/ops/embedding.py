@@ -87,7 +87,8 @@ def _sparse_backward(g, weight_shape, indices, padding_idx, scale_grad_by_freq):
         raise RuntimeError(
             "embedding_backward: scale_grad_by_freq not supported with sparse gradients; use sparse=False"
         )
-    rows, values = reshape(indices, (-1,)).to(_core.int64, copy=True), reshape(g, (-1, weight_shape[1]))
+    rows = reshape(indices, (-1,)).to(_core.int64, copy=True)
+    values = reshape(g, (rows.shape[0], weight_shape[1]))
     if padding_idx >= 0:
         kept = rows != padding_idx
         rows, values = rows[kept], values[kept]
@@ -187,6 +188,7 @@ def bags(
         items = _edges_of(input, offsets, include_last_offset)
         return _bag_maxima(weight, *items)[0] if mode == "max" else _bag_totals(weight, *items, mode == "mean")
     flat, bag, count = _bag_of_each(input, offsets, include_last_offset)
+    _check_rows(flat, weight)
     if per_sample_weights is not None:
         per_sample_weights = per_sample_weights[: flat.shape[0]]
     if padding_idx is not None and not flat.is_meta:  # on meta: how many are kept depends on values
@@ -224,15 +226,20 @@ def _bag_totals(weight, indices, edges, mean):
     return out
 
 
-def _launch_bags(address: int, outs: tuple[Tensor, ...], weight: Tensor, indices: Tensor, edges: Tensor) -> None:
-    """Run a kernel over bags of rows of ``weight``, whose numbers are checked."""
-    width, flat, count = weight.shape[1], indices.to(_core.int64).contiguous(), edges.shape[0] - 1
-    if flat.shape[0] and not flat.is_meta:
-        low, high = extent(flat)
+def _check_rows(indices: Tensor, weight: Tensor) -> None:
+    """Refuse an index that is no row of ``weight``."""
+    if indices.shape[0] and not indices.is_meta:
+        low, high = extent(indices)
         if low < 0 or high >= weight.shape[0]:
             raise RuntimeError(
                 f"embedding_bag: index {low if low < 0 else high} is out of range for a table of {weight.shape[0]} rows"
             )
+
+
+def _launch_bags(address: int, outs: tuple[Tensor, ...], weight: Tensor, indices: Tensor, edges: Tensor) -> None:
+    """Run a kernel over bags of rows of ``weight``, whose numbers are checked."""
+    width, flat, count = weight.shape[1], indices.to(_core.int64).contiguous(), edges.shape[0] - 1
+    _check_rows(flat, weight)
     grain = max(1, 32768 * count // (flat.shape[0] * width + count + 1))
     _core.launch(address, (*outs, weight.contiguous(), flat, edges.contiguous()), (width,), count, grain)
 

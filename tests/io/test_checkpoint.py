@@ -412,6 +412,36 @@ def test_byte_order(tmp_path):
     assert loaded(buffer.getvalue()).tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
+PYTHON_2 = (  # [b"\xc5\xbc", zeros(1)], in the format before 1.6
+    b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}q\x01U\rlittle_endianq\x08\x88s.\x80\x02]q\x01(U\x02\xc5\xbc"
+    b"q\x02ctorch._utils\n_rebuild_tensor_v2\nq\x03((U\x07storageq\x04ctorch\nFloatStorage\nq\x05U\x0845640624q\x06U\x03cpuq\x07"
+    b"\x8a\x01\x01NtQK\x00K\x01\x85K\x01\x85\x89NtRq\x08e.\x80\x02]q\x01U\x0845640624q\x02a."
+) + struct.pack("<qf", 1, 7)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_text_of_python_2(trusted):
+    def load(**arguments):
+        return taeda.load(io.BytesIO(PYTHON_2), weights_only=not trusted, **arguments)
+
+    for encoding, text in {"utf-8": "\u017c", "latin1": "\xc5\xbc", "bytes": b"\xc5\xbc"}.items():
+        found = load(encoding=encoding)
+        assert found[0] == text and found[1].tolist() == [7]
+    assert load()[0] == "\u017c"
+    with pytest.raises(UnicodeDecodeError):
+        load(encoding="ascii")
+
+
+def test_memory_of_no_bytes_has_any_type():
+    empty = taeda.tensor([])
+    other = taeda.TypedStorage(wrap_storage=empty.untyped_storage(), dtype=taeda.float64)
+    buffer = io.BytesIO()
+    taeda.save([empty, other, empty], buffer)
+    buffer.seek(0)
+    first, second, third = taeda.load(buffer)
+    assert first.dtype is third.dtype is taeda.float32 and second.dtype is taeda.float64
+
+
 @pytest.mark.parametrize("trusted", [False, True])
 def test_formats_and_layouts(trusted):
     buffer = io.BytesIO()

@@ -392,3 +392,22 @@ def test_a_backward_pre_hook_alone_may_take_the_gradient_away():
     layer.register_full_backward_pre_hook(lambda module, grads: (None,))
     layer(x).sum().backward()
     assert x.grad.tolist() == [[0, 0]] and layer.weight.grad is None
+
+
+def test_a_hook_before_loading_does_not_keep_its_module_alive():
+    seen = []
+    layer = nn.Linear(1, 1)
+    layer.register_load_state_dict_pre_hook(lambda module, *arguments: seen.append(module))
+    twin = copy.deepcopy(layer)
+    for module in (layer, twin):
+        module.load_state_dict(module.state_dict())
+    assert seen[0] is layer and seen[1] is twin
+    seen.clear()
+    gc.collect()
+    gc.disable()
+    try:
+        found = weakref.ref(twin)
+        del twin, module
+        assert found() is None
+    finally:
+        gc.enable()

@@ -305,3 +305,17 @@ def test_coordinates_of_nonzero_elements_as_a_tuple_have_no_out():
     with pytest.raises(RuntimeError, match="out"):
         taeda.nonzero(taeda.ones(3), as_tuple=True, out=out)
     assert taeda.nonzero(taeda.ones(3), as_tuple=False, out=out) is out and out.shape == (3, 1)
+
+
+@pytest.mark.parametrize("options", [{}, {"padding_idx": 0}, {"sparse": True, "mode": "sum"}])
+@pytest.mark.parametrize("index", [-1, 4])
+def test_embedding_bag_refuses_rows_that_are_not_there_alike(index, options):
+    with pytest.raises(RuntimeError, match="out of range"):
+        taeda.nn.functional.embedding_bag(taeda.tensor([[index, 0]]), taeda.ones(4, 2), **options)
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_sparse_gradients_of_tables_without_columns(rows):
+    table = taeda.nn.Embedding(rows, 0, sparse=True)
+    table(taeda.tensor([[0, 2], [2, 1]][:rows], dtype=taeda.int64)).sum().backward()
+    assert table.weight.grad.is_sparse and table.weight.grad.shape == (rows, 0)

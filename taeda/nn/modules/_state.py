@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from os import PathLike
@@ -286,13 +287,16 @@ def _exchange(param: Tensor, given: Tensor, assign: bool) -> None:
 
 
 class _LoadHook:
-    """A load pre-hook, called with its module first if it was registered so."""
+    """A load pre-hook, called with its module first if it was registered so. It does not keep the module alive."""
 
     def __init__(self, hook: Callable, module=None):
-        self.hook, self.module = hook, module
+        self.hook, self.module = hook, None if module is None else weakref.ref(module)
 
     def __call__(self, *args):
-        return self.hook(*args) if self.module is None else self.hook(self.module, *args)
+        return self.hook(*args) if self.module is None else self.hook(self.module(), *args)
+
+    def __reduce__(self):
+        return _LoadHook, (self.hook, None if self.module is None else self.module())
 
 
 def _load(module, state: Mapping, prefix: str, metadata, assign: bool, report: tuple[list, list, list]) -> None:
