@@ -3,11 +3,16 @@
 # ruff: noqa
 import builtins
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, overload
+from types import EllipsisType
+from typing import Any, Self, SupportsIndex, TypeAlias, overload
 
 import numpy
 
 Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex
+_Index: TypeAlias = (
+    SupportsIndex | builtins.slice | EllipsisType | Tensor | builtins.tuple[Any, ...] | builtins.list[Any]
+    | builtins.range | numpy.ndarray[Any, Any] | None
+)
 
 from . import accelerator as accelerator
 from . import amp as amp
@@ -184,13 +189,13 @@ class dtype:
     @property
     def code(self) -> Any: ...
     @property
-    def is_complex(self) -> Any: ...
+    def is_complex(self) -> builtins.bool: ...
     @property
-    def is_floating_point(self) -> Any: ...
+    def is_floating_point(self) -> builtins.bool: ...
     @property
-    def is_signed(self) -> Any: ...
+    def is_signed(self) -> builtins.bool: ...
     @property
-    def itemsize(self) -> Any: ...
+    def itemsize(self) -> builtins.int: ...
     @property
     def name(self) -> Any: ...
     def to_complex(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -201,12 +206,19 @@ class device:
     @property
     def index(self) -> Any: ...
     @property
-    def type(self) -> Any: ...
+    def type(self) -> builtins.str: ...
     def __enter__(self) -> Any: ...
     def __exit__(self, *exc: object) -> None: ...
 
 class Size(builtins.tuple[builtins.int, ...]):
-    def numel(self, *args: Any, **kwargs: Any) -> Any: ...
+    def numel(self) -> builtins.int: ...
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> builtins.int: ...
+    @overload
+    def __getitem__(self, index: builtins.slice) -> Size: ...
+    def __add__(self, other: builtins.tuple[builtins.int, ...]) -> Size: ...  # type: ignore[override]
+    def __mul__(self, times: SupportsIndex) -> Size: ...
+    def __rmul__(self, times: SupportsIndex) -> Size: ...
 
 _dtype: TypeAlias = dtype
 _device: TypeAlias = device
@@ -430,18 +442,18 @@ class Tensor:
     def __and__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any: ...
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any: ...
-    def __array_ufunc__(self, ufunc: Any, method: Any, *inputs, **kwargs) -> Any: ...
+    def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, **kwargs: Any) -> Any: ...
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: Any = False) -> Any: ...
     def __bool__(self) -> builtins.bool: ...
     def __complex__(self) -> builtins.complex: ...
     def __contains__(self, element: Any) -> builtins.bool: ...
-    def __deepcopy__(self, memo: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
+    def __deepcopy__(self, memo: Any) -> Tensor: ...
     def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def __float__(self) -> builtins.float: ...
     def __floordiv__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __format__(self, spec: Any) -> builtins.str: ...
     def __ge__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
-    def __getitem__(self, index: Any) -> Tensor: ...
+    def __getitem__(self, index: _Index) -> Tensor: ...
     def __gt__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __hash__(self) -> builtins.int: ...
     def __iadd__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
@@ -471,7 +483,7 @@ class Tensor:
     def __neg__(self) -> Tensor: ...
     def __or__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __pos__(self) -> Tensor: ...
-    def __pow__(self, other: Any, modulo: Any = None) -> Tensor: ...
+    def __pow__(self, other: Tensor | Number | numpy.ndarray[Any, Any], modulo: Any = None) -> Tensor: ...
     def __radd__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __rand__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __reduce_ex__(self, protocol: Any) -> Any: ...
@@ -489,13 +501,14 @@ class Tensor:
     def __rsub__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __rtruediv__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __rxor__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
-    def __setitem__(self, index: Any, value: Any) -> None: ...
+    def __setitem__(self, index: _Index, value: Any) -> None: ...
     def __str__(self) -> builtins.str: ...
     def __sub__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __truediv__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def __xor__(self, other: Tensor | Number | numpy.ndarray[Any, Any]) -> Tensor: ...
     def backward(
-        self, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False, inputs: Any = None
+        self, gradient: Tensor | None = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool =
+        False, inputs: Any = None
     ) -> None: ...
     @property
     def data(self) -> Tensor: ...
@@ -557,13 +570,13 @@ class Tensor:
     def numel(self) -> builtins.int: ...
     @property
     def output_nr(self) -> builtins.int: ...
-    def register_hook(self, hook: Any) -> Any: ...
-    def register_post_accumulate_grad_hook(self, hook: Any) -> Any: ...
+    def register_hook(self, hook: Callable[[Tensor], Any]) -> Any: ...
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], Any]) -> Any: ...
     @property
     def requires_grad(self) -> builtins.bool: ...
     @requires_grad.setter
     def requires_grad(self, value: Any) -> None: ...
-    def requires_grad_(self, requires_grad: Any = True) -> Tensor: ...
+    def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor: ...
     def retain_grad(self) -> None: ...
     @property
     def retains_grad(self) -> builtins.bool: ...
@@ -682,21 +695,21 @@ class Tensor:
         r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product, with the batch folded into ..."""
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         r"""In-place form of :func:`addbmm`"""
-    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
         r"""``input + value * tensor1 / tensor2``: the step of an optimizer that divides by a scale."""
-    def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1) -> Tensor:
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | Number = 1) -> Tensor:
         r"""In-place form of :func:`addcdiv`: ``input`` is overwritten with the result and given back."""
-    def addcmul(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
         r"""``input + value * tensor1 * tensor2``."""
-    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1) -> Tensor:
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | Number = 1) -> Tensor:
         r"""In-place form of :func:`addcmul`: ``input`` is overwritten with the result and given back."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``beta * input + alpha * (mat1 @ mat2)``"""
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         r"""In-place form of :func:`addmm`: ``input`` is overwritten with the result and given back."""
-    def addmv(self, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
         r"""``beta * input + alpha * (mat @ vec)``. With ``beta`` 0 ``input`` is not read."""
-    def addmv_(self, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         r"""In-place form of :func:`addmv`: ``input`` is overwritten with the result and given back."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
         r"""``beta * input + alpha * outer(vec1, vec2)``."""
@@ -1030,7 +1043,7 @@ class Tensor:
         r"""In-place form of :func:`exp2`: ``input`` is overwritten with the result and given back."""
     def exp_(self) -> Tensor:
         r"""In-place form of :func:`exp`: ``input`` is overwritten with the result and given back."""
-    def expand(self, *size: Any, implicit: builtins.bool = False) -> Tensor:
+    def expand(self, *size: SupportsIndex | Sequence[SupportsIndex], implicit: builtins.bool = False) -> Tensor:
         r"""A view in which dimensions of size 1 are repeated, without copying."""
     def expand_as(self, other: Tensor | Number) -> Tensor:
         r""":meth:`Tensor.expand` to the sizes of ``other``."""
@@ -1054,7 +1067,7 @@ class Tensor:
         r"""In-place form of :func:`trunc`: ``input`` is overwritten with the result and given back."""
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         r"""Dimensions ``start_dim`` to ``end_dim`` merged into one."""
-    def flip(self, *dims: Any) -> Tensor:
+    def flip(self, *dims: SupportsIndex | Sequence[SupportsIndex]) -> Tensor:
         r"""The elements in reverse order along ``dims``."""
     def fliplr(self) -> Tensor:
         r"""The columns in reverse order: :func:`flip` of dimension 1."""
@@ -1463,9 +1476,9 @@ class Tensor:
     def negative_(self) -> Tensor:
         r"""In-place form of :func:`neg`: ``input`` is overwritten with the result and given back."""
     def new_empty(
-        self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None,
-        device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None,
-        pin_memory: builtins.bool = False
+        self, *args: SupportsIndex | Sequence[SupportsIndex], size: Sequence[builtins.int] | builtins.int | None = None,
+        dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False,
+        layout: Any = None, pin_memory: builtins.bool = False
     ) -> Tensor:
         r"""A tensor of the given sizes with the dtype and the device of ``input``, whose elements are not set."""
     def new_empty_strided(
@@ -1481,9 +1494,9 @@ class Tensor:
     ) -> Tensor:
         r"""A tensor of the given sizes with the dtype and the device of ``input``, filled with ``fill_value``."""
     def new_ones(
-        self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None,
-        device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None,
-        pin_memory: builtins.bool = False
+        self, *args: SupportsIndex | Sequence[SupportsIndex], size: Sequence[builtins.int] | builtins.int | None = None,
+        dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False,
+        layout: Any = None, pin_memory: builtins.bool = False
     ) -> Tensor:
         r"""A tensor of ones of the given sizes with the dtype and the device of ``input``."""
     def new_tensor(
@@ -1492,9 +1505,9 @@ class Tensor:
     ) -> Tensor:
         r"""A copy of ``data`` with the dtype and the device of ``input``."""
     def new_zeros(
-        self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, dtype: _dtype | None = None,
-        device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, layout: Any = None,
-        pin_memory: builtins.bool = False
+        self, *args: SupportsIndex | Sequence[SupportsIndex], size: Sequence[builtins.int] | builtins.int | None = None,
+        dtype: _dtype | None = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False,
+        layout: Any = None, pin_memory: builtins.bool = False
     ) -> Tensor:
         r"""A tensor of zeros of the given sizes with the dtype and the device of ``input``."""
     def nextafter(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
@@ -1529,7 +1542,7 @@ class Tensor:
         r"""``Q @ other`` for the product ``Q`` of Householder reflectors, without making ``Q``."""
     def outer(self, vec2: Tensor) -> Tensor:
         r"""The products of every pair: ``out[i, j] = input[i] * vec2[j]``."""
-    def permute(self, *dims: Any) -> Tensor:
+    def permute(self, *dims: SupportsIndex | Sequence[SupportsIndex]) -> Tensor:
         r"""A view with the dimensions in the order ``dims``: ``out.shape[i]`` is ``input.shape[dims[i]]``."""
     def pin_memory(self, device: _device | builtins.str | None = None) -> Tensor:
         r"""``input``, which is on the CPU, in memory from which the accelerator copies without waiting: a ..."""
@@ -1603,7 +1616,7 @@ class Tensor:
         r"""``input`` with each slice along ``dim`` scaled down, where its ``p``-norm is above ``maxnorm``, ..."""
     def renorm_(self, p: Any, dim: builtins.int, maxnorm: Any) -> Tensor:
         r"""In-place form of :func:`renorm`: ``input`` is overwritten with the result and given back."""
-    def repeat(self, *repeats: Any) -> Tensor:
+    def repeat(self, *repeats: SupportsIndex | Sequence[SupportsIndex]) -> Tensor:
         r"""The whole of ``input`` side by side, ``repeats[i]`` times along dimension ``i``, as a copy."""
     def repeat_interleave(
         self, repeats: Any = None, dim: builtins.int | Sequence[builtins.int] | None = None, *, output_size:
@@ -1612,14 +1625,15 @@ class Tensor:
         r"""Each element, or slice along ``dim``, repeated where it stands."""
     def replace_nonfinite_(self, nan: Number, posinf: Number, neginf: Number) -> Tensor:
         r"""In-place form of :func:`replace_nonfinite`: ``input`` is overwritten with the result and given back."""
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *shape: SupportsIndex | Sequence[SupportsIndex]) -> Tensor:
         r"""The elements in row-major order with the sizes ``shape``."""
     def reshape_as(self, other: Tensor | Number) -> Tensor:
         r""":func:`reshape` to the sizes of ``other``."""
-    def resize(self, *sizes: Any) -> Tensor:
+    def resize(self, *sizes: SupportsIndex | Sequence[SupportsIndex]) -> Tensor:
         r""":meth:`resize_` out of place (deprecated): a view with the given sizes on the same memory, which ..."""
     def resize_(
-        self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, memory_format: Any = None
+        self, *args: SupportsIndex | Sequence[SupportsIndex], size: Sequence[builtins.int] | builtins.int | None = None,
+        memory_format: Any = None
     ) -> Tensor:
         r"""Changes the sizes in place. Elements stay in their order in memory, new ones are not set."""
     def resize_as(self, tensor: Tensor) -> Tensor:
@@ -1726,7 +1740,7 @@ class Tensor:
         r"""A copy of ``input`` with ``src`` in a slice along ``dim``: ``out[start:end:step] = src`` for ..."""
     def slogdet(self) -> return_types.slogdet:
         r"""The sign of the determinant and the logarithm of its absolute value: :func:`taeda.linalg.slogdet`."""
-    def smm(self, mat: Any) -> Tensor:
+    def smm(self, mat: Tensor) -> Tensor:
         r"""``input @ mat`` of a sparse and a dense matrix, as a sparse tensor."""
     def softmax(self, dim: builtins.int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor:
         r"""``exp(input) / sum(exp(input))`` along ``dim``, without overflow: scores become probabilities ..."""
@@ -1779,7 +1793,9 @@ class Tensor:
         | None = None, out: Any = None
     ) -> Tensor:
         r"""The sum of the elements over ``dim``. It is computed in blocks, so that long sums stay accurate."""
-    def sum_to_size(self, *args: Any, size: Sequence[builtins.int] | builtins.int | None = None) -> Tensor:
+    def sum_to_size(
+        self, *args: SupportsIndex | Sequence[SupportsIndex], size: Sequence[builtins.int] | builtins.int | None = None
+    ) -> Tensor:
         r"""Sums over dimensions so that the result has the given sizes: the adjoint of :meth:`Tensor.expand`."""
     def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> return_types.svd:
         r"""``input = U @ diag(S) @ V.mH``: the older form of :func:`taeda.linalg.svd`, which gives ``V``."""
@@ -1807,13 +1823,27 @@ class Tensor:
         r"""Pieces along ``dim``: ``n`` of nearly equal size, or cut before the given positions"""
     def threshold_(self, threshold: Number, value: Tensor | Number) -> Tensor:
         r"""In-place form of :func:`threshold`: ``input`` is overwritten with the result and given back."""
-    def tile(self, *args: Any, dims: Sequence[builtins.int] | builtins.int | None = None) -> Tensor:
+    def tile(
+        self, *args: SupportsIndex | Sequence[SupportsIndex], dims: Sequence[builtins.int] | builtins.int | None = None
+    ) -> Tensor:
         r"""``input`` repeated as a whole: :func:`Tensor.repeat`, where missing leading counts are 1."""
     def times_itself_(self) -> Tensor:
         r"""In-place form of :func:`times_itself`: ``input`` is overwritten with the result and given back."""
+    @overload
     def to(
-        self, *args: Any, dtype: _dtype | None = None, device: _device | builtins.str | None = None, other: Tensor |
-        Number | None = None, copy: builtins.bool = False, non_blocking: builtins.bool = False, memory_format: Any =
+        self, dtype: _dtype, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: Any =
+        None
+    ) -> Tensor:
+        r"""``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` ..."""
+    @overload
+    def to(
+        self, device: _device | builtins.str | builtins.int | None = None, dtype: _dtype | None = None, non_blocking:
+        builtins.bool = False, copy: builtins.bool = False, *, memory_format: Any = None
+    ) -> Tensor:
+        r"""``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` ..."""
+    @overload
+    def to(
+        self, other: Tensor, non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: Any =
         None
     ) -> Tensor:
         r"""``input`` with another dtype, device or memory format; itself where nothing changes and ``copy`` ..."""
@@ -1906,7 +1936,11 @@ class Tensor:
         r"""The variance over ``dim``: ``sum((input - mean) ** 2) / (n - correction)``."""
     def vdot(self, other: Tensor | Number) -> Tensor:
         r"""The inner product of two vectors, the first conjugated: the sum of ``conj(input[i]) * other[i]``."""
-    def view(self, *size: Any, dtype: _dtype | None = None) -> Tensor:
+    @overload
+    def view(self, dtype: _dtype) -> Tensor:
+        r"""A view of the same elements with other sizes, or of the same bytes as another dtype."""
+    @overload
+    def view(self, *size: SupportsIndex | Sequence[SupportsIndex]) -> Tensor:
         r"""A view of the same elements with other sizes, or of the same bytes as another dtype."""
     def view_as(self, other: Tensor | Number) -> Tensor:
         r"""A view with the sizes of ``other``."""
@@ -1944,15 +1978,15 @@ def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None
 ) -> Tensor:
     r"""``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product, with the batch folded into ..."""
-def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
     r"""``input + value * tensor1 / tensor2``: the step of an optimizer that divides by a scale."""
-def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
     r"""``input + value * tensor1 * tensor2``."""
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``beta * input + alpha * (mat1 @ mat2)``"""
-def addmv(input: Tensor, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``beta * input + alpha * (mat @ vec)``. With ``beta`` 0 ``input`` is not read."""
-def addmv_(input: Tensor, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     r"""In-place form of :func:`addmv`: ``input`` is overwritten with the result and given back."""
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
     r"""``beta * input + alpha * outer(vec1, vec2)``."""
@@ -1996,8 +2030,8 @@ def any(
 ) -> Tensor:
     r"""Whether any element along ``dim`` is true, which every number but 0 is."""
 def arange(
-    *args: Any, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None
-    = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **bounds: Any
+    *args: Tensor | Number, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device |
+    builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **bounds: Any
 ) -> Tensor:
     r"""Numbers from ``start`` to before ``end``, ``step`` apart: ``start + i * step``."""
 def arccos(input: Tensor, *, out: Any = None) -> Tensor:
@@ -2073,11 +2107,11 @@ def atanh(input: Tensor, *, out: Any = None) -> Tensor:
     r"""The inverse hyperbolic tangent, ``log((1 + input) / (1 - input)) / 2``; NaN outside of [-1, 1]."""
 def atanh_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`atanh`: ``input`` is overwritten with the result and given back."""
-def atleast_1d(*tensors: Any) -> Any:
+def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     r"""Tensors without dimensions as vectors of one element; others as they are."""
-def atleast_2d(*tensors: Any) -> Any:
+def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     r"""Tensors of fewer than two dimensions as matrices of one row; others as they are."""
-def atleast_3d(*tensors: Any) -> Any:
+def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Any:
     r"""Tensors of fewer than three dimensions with dimensions of size 1 added; others as they are."""
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None
@@ -2115,13 +2149,13 @@ def blackman_window(
     False
 ) -> Tensor:
     r"""Blackman's window: ``w[k] = 0.42 - 0.5 * cos(2 pi k / N) + 0.08 * cos(4 pi k / N)`` for ``k`` ..."""
-def block_diag(*tensors: Any) -> Tensor:
+def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
     r"""A matrix with the given matrices along its diagonal and zeros elsewhere."""
 def bmm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     r"""The products of matrices, one per batch: ``out[b] = input[b] @ mat2[b]``"""
-def broadcast_shapes(*shapes: Any) -> Size:
+def broadcast_shapes(*shapes: SupportsIndex | Sequence[SupportsIndex]) -> Size:
     r"""The shape to which shapes broadcast: aligned at the last dimension, where sizes are equal or 1."""
-def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     r"""Every tensor expanded to the shape to which all broadcast."""
 def broadcast_to(input: Tensor, size: Sequence[builtins.int] | builtins.int) -> Tensor:
     r"""``input`` expanded to the sizes ``size``: dimensions of size 1 are repeated, without copying."""
@@ -2129,7 +2163,7 @@ def bucketize(
     input: Tensor, boundaries: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Any = None
 ) -> Tensor:
     r"""The bucket of each value: :func:`searchsorted` in a vector of boundaries."""
-def cartesian_prod(*tensors: Any) -> Tensor:
+def cartesian_prod(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
     r"""All choices of one element of each vector, as rows."""
 def cat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Any = None) -> Tensor:
     r"""The tensors one after the other along a dimension that they have."""
@@ -2145,7 +2179,7 @@ def celu(input: Tensor, alpha: Number = 1.0) -> Tensor:
     r"""``max(input, 0) + min(alpha * (exp(input / alpha) - 1), 0)``, whose slope is continuous (Barron ..."""
 def celu_(input: Tensor, alpha: Number = 1.0) -> Tensor:
     r"""In-place form of :func:`celu`: ``input`` is overwritten with the result and given back."""
-def chain_matmul(*matrices: Any) -> Tensor:
+def chain_matmul(*matrices: Tensor) -> Tensor:
     r"""The product of several matrices in the order that takes the fewest multiplications"""
 def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
     r"""The Cholesky factor of positive definite matrices: :func:`taeda.linalg.cholesky`, which is ..."""
@@ -2322,9 +2356,9 @@ def embedding(
 def embedding_renorm_(weight: Any, indices: Any, max_norm: Any, norm_type: Number = 2.0) -> Tensor:
     r"""Scales down, in place, the rows of ``weight`` at ``indices`` whose norm is above ``max_norm``, ..."""
 def empty(
-    *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None,
-    layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
-    builtins.bool = False, memory_format: Any = None
+    *args: SupportsIndex | Sequence[SupportsIndex], size: Sequence[builtins.int] | builtins.int | None = None, out: Any
+    = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
+    requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, memory_format: Any = None
 ) -> Tensor:
     r"""A tensor of the given sizes whose elements are not set: whatever the memory held before."""
 def empty_like(
@@ -2404,7 +2438,7 @@ def fix_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`trunc`: ``input`` is overwritten with the result and given back."""
 def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
     r"""Dimensions ``start_dim`` to ``end_dim`` merged into one."""
-def flip(input: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *dims: SupportsIndex | Sequence[SupportsIndex]) -> Tensor:
     r"""The elements in reverse order along ``dims``."""
 def fliplr(input: Tensor) -> Tensor:
     r"""The columns in reverse order: :func:`flip` of dimension 1."""
@@ -2741,7 +2775,7 @@ def median(input: Tensor, *, out: Any = None) -> Tensor:
 @overload
 def median(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False, *, out: Any = None) -> return_types.median:
     r"""The element in the middle of the order; of an even number of elements the lower of the two"""
-def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: Any = None) -> tuple[Tensor, ...]:
     r"""The coordinates of a grid: for each vector a tensor that has its element at every point."""
 @overload
 def min(input: Tensor, *, out: Any = None) -> Tensor:
@@ -2859,9 +2893,9 @@ def nuclear_norm(
 def numel(input: Tensor) -> builtins.int:
     r"""The number of elements: the product of the sizes."""
 def ones(
-    *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None,
-    layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
-    builtins.bool = False
+    *args: SupportsIndex | Sequence[SupportsIndex], size: Sequence[builtins.int] | builtins.int | None = None, out: Any
+    = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
+    requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
 ) -> Tensor:
     r"""A tensor of the given sizes filled with ones."""
 def ones_like(
@@ -2884,7 +2918,7 @@ def pca_lowrank(
     r"""Principal components: :func:`svd_lowrank` of ``A`` less the mean of its columns."""
 def pdist(input: Tensor, p: Any = 2.0) -> Tensor:
     r"""The distances between every pair of rows: the part of :func:`cdist` above the diagonal."""
-def permute(input: Tensor, *dims: Any) -> Tensor:
+def permute(input: Tensor, *dims: SupportsIndex | Sequence[SupportsIndex]) -> Tensor:
     r"""A view with the dimensions in the order ``dims``: ``out.shape[i]`` is ``input.shape[dims[i]]``."""
 def permute_copy(input: Tensor, *args: Any, out: Any = None) -> Tensor:
     r"""A copy of what :func:`permute` views, in memory of its own."""
@@ -2921,9 +2955,9 @@ def rad2deg(input: Tensor, *, out: Any = None) -> Tensor:
 def rad2deg_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`rad2deg`: ``input`` is overwritten with the result and given back."""
 def rand(
-    *size: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
-    _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw:
-    Any
+    *size: SupportsIndex | Sequence[SupportsIndex], generator: Any | None = None, out: Any = None, dtype: _dtype | None
+    = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False,
+    pin_memory: builtins.bool = False, **kw: Any
 ) -> Tensor:
     r"""Random numbers, uniform in [0, 1)."""
 def rand_like(
@@ -2933,9 +2967,9 @@ def rand_like(
 ) -> Tensor:
     r"""Random numbers, uniform in [0, 1), in the sizes of ``input``."""
 def randint(
-    *args: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
-    _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw:
-    Any
+    *args: SupportsIndex | Sequence[SupportsIndex], generator: Any | None = None, out: Any = None, dtype: _dtype | None
+    = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False,
+    pin_memory: builtins.bool = False, **kw: Any
 ) -> Tensor:
     r"""Random integers, uniform: ``randint(high, size)`` in [0, high), ``randint(low, high, size)`` in ..."""
 def randint_like(
@@ -2945,9 +2979,9 @@ def randint_like(
 ) -> Tensor:
     r"""Random integers, uniform in [low, high), in the sizes of ``input``."""
 def randn(
-    *size: Any, generator: Any | None = None, out: Any = None, dtype: _dtype | None = None, layout: Any = None, device:
-    _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory: builtins.bool = False, **kw:
-    Any
+    *size: SupportsIndex | Sequence[SupportsIndex], generator: Any | None = None, out: Any = None, dtype: _dtype | None
+    = None, layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False,
+    pin_memory: builtins.bool = False, **kw: Any
 ) -> Tensor:
     r"""Random numbers, normal with mean 0 and variance 1."""
 def randn_like(
@@ -2988,7 +3022,7 @@ def repeat_interleave(
     output_size: Sequence[builtins.int | None] | builtins.int | None = None
 ) -> Tensor:
     r"""Each element, or slice along ``dim``, repeated where it stands."""
-def reshape(input: Tensor, *shape: Any) -> Tensor:
+def reshape(input: Tensor, *shape: SupportsIndex | Sequence[SupportsIndex]) -> Tensor:
     r"""The elements in row-major order with the sizes ``shape``."""
 def resize_as_(input: Tensor, the_template: Any, memory_format: Any = None) -> Tensor:
     r"""Changes the sizes of ``input``, in place, to those of another tensor. New elements are not set."""
@@ -3234,7 +3268,10 @@ def threshold(input: Tensor, threshold: Number, value: Tensor | Number, *, out: 
     r"""``input`` where it is above ``threshold`` (or NaN), ``value`` elsewhere."""
 def threshold_(input: Tensor, threshold: Number, value: Tensor | Number) -> Tensor:
     r"""In-place form of :func:`threshold`: ``input`` is overwritten with the result and given back."""
-def tile(input: Tensor, *args: Any, dims: Sequence[builtins.int] | builtins.int | None = None) -> Tensor:
+def tile(
+    input: Tensor, *args: SupportsIndex | Sequence[SupportsIndex], dims: Sequence[builtins.int] | builtins.int | None =
+    None
+) -> Tensor:
     r"""``input`` repeated as a whole: :func:`Tensor.repeat`, where missing leading counts are 1."""
 def topk(
     input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True,
@@ -3347,9 +3384,9 @@ def xlogy_(input: Tensor, other: Tensor | Number) -> Tensor:
 def zero_(input: Tensor) -> Tensor:
     r"""In-place form of :func:`zero`: ``input`` is overwritten with the result and given back."""
 def zeros(
-    *args: Any, size: Sequence[builtins.int] | builtins.int | None = None, out: Any = None, dtype: _dtype | None = None,
-    layout: Any = None, device: _device | builtins.str | None = None, requires_grad: builtins.bool = False, pin_memory:
-    builtins.bool = False
+    *args: SupportsIndex | Sequence[SupportsIndex], size: Sequence[builtins.int] | builtins.int | None = None, out: Any
+    = None, dtype: _dtype | None = None, layout: Any = None, device: _device | builtins.str | None = None,
+    requires_grad: builtins.bool = False, pin_memory: builtins.bool = False
 ) -> Tensor:
     r"""A tensor of the given sizes filled with zeros."""
 def zeros_like(

@@ -19,7 +19,7 @@ import weakref
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from . import _core
 from ._core import fusion
@@ -52,11 +52,28 @@ class _Options:
 config = _Options()
 
 
+_Called = TypeVar("_Called", bound=Callable[..., Any])
 _default_backend: Any = "inductor"
 _made: weakref.WeakSet = weakref.WeakSet()  # the objects that keep graphs
 
 
 # ---- compile ---------------------------------------------------------------------------------------------------------
+
+
+@overload
+def compile(
+    model: _Called, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = None,
+    mode: str | None = None, options: dict | None = None, name: str | None = None, disable: bool = False,
+    recompile_limit: int | None = None, isolate_recompiles: bool = False, shapes_spec: Any = None,
+) -> _Called: ...  # fmt: skip
+
+
+@overload
+def compile(
+    model: None = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = None,
+    mode: str | None = None, options: dict | None = None, name: str | None = None, disable: bool = False,
+    recompile_limit: int | None = None, isolate_recompiles: bool = False, shapes_spec: Any = None,
+) -> Callable[[_Called], _Called]: ...  # fmt: skip
 
 
 def compile(

@@ -73,3 +73,8 @@ def test_type_checkers_find_mistakes_and_nothing_else(checker):
     expected = {i for i, line in enumerate(wrong, 1) if line.endswith("# wrong")}
     assert len(expected) >= 20
     assert _lines(*command, program="mistakes.py") == expected
+
+
+def test_classes_whose_types_have_parameters_take_them():
+    assert taeda.utils.data.DistributedSampler[int] and taeda.utils.data.StackDataset[tuple[int, int]]
+    assert taeda.nn.DataParallel[taeda.nn.Linear] and taeda.distributions.Independent[taeda.distributions.Normal]

@@ -42,11 +42,16 @@ HEADER = '''"""Types of taeda's functions and of its Tensor. Written by tools/st
 # ruff: noqa
 import builtins
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, overload
+from types import EllipsisType
+from typing import Any, Self, SupportsIndex, TypeAlias, overload
 
 import numpy
 
 Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex
+_Index: TypeAlias = (
+    SupportsIndex | builtins.slice | EllipsisType | Tensor | builtins.tuple[Any, ...] | builtins.list[Any]
+    | builtins.range | numpy.ndarray[Any, Any] | None
+)
 '''
 
 #: Types of parameters by name, where a name always means the same thing.
@@ -66,6 +71,9 @@ BY_NAME = {
     "vec2": "Tensor",
     "batch1": "Tensor",
     "batch2": "Tensor",
+    "mat": "Tensor",
+    "tensor1": "Tensor",
+    "tensor2": "Tensor",
     "tensors": "Sequence[Tensor]",
     "dim": "builtins.int",
     "dim0": "builtins.int",
@@ -81,6 +89,17 @@ BY_NAME = {
     "requires_grad": "builtins.bool",
     "bias": "Tensor",
     "generator": "Any",
+}
+#: Types of parameters that take any number of arguments, by their name or the function's; the others take Any.
+SPREAD = {
+    **dict.fromkeys(
+        "size sizes shape shapes dims repeats empty new_empty new_ones new_zeros ones randint resize_ sum_to_size tile "
+        "zeros".split(),
+        "SupportsIndex | Sequence[SupportsIndex]",
+    ),
+    "arange": "Tensor | Number",
+    "matrices": "Tensor",
+    "tensors": "Tensor | Sequence[Tensor]",
 }
 #: Types of the kinds of values that calls are checked for, and those kinds by number.
 BY_KIND = {
@@ -138,6 +157,8 @@ FUNCTION_RESULTS = {
     for name in names.split()
 }
 #: Functions whose result depends on their arguments: the arguments after ``input``, and the result, of each form.
+_WHERE_TO = "device: _device | builtins.str | builtins.int | None = None, dtype: _dtype | None = None"
+_MOVED = "non_blocking: builtins.bool = False, copy: builtins.bool = False, *, memory_format: Any = None"
 _PARTED = [("", "Tensor"), ("dim: builtins.int, keepdim: builtins.bool = False", "return_types.{0}")]
 OVERLOADS = {
     "max": [*_PARTED, ("other: Tensor", "Tensor")],
@@ -145,6 +166,8 @@ OVERLOADS = {
     "median": _PARTED,
     "nanmedian": _PARTED,
     "nonzero": [("", "Tensor"), ("*, as_tuple: builtins.bool", "Any")],
+    "to": [(f"{what}, {_MOVED}", "Tensor") for what in ("dtype: _dtype", _WHERE_TO, "other: Tensor")],
+    "view": [("dtype: _dtype", "Tensor"), (f"*size: {SPREAD['size']}", "Tensor")],
     "where": [("", _SEVERAL), ("input: Tensor | Number, other: Tensor | Number", "Tensor")],
 }
 #: Parameters of Tensor's own methods and forms of their results.
@@ -152,6 +175,33 @@ METHOD_OVERLOADS = {
     "size": [("", "Size"), ("dim: builtins.int", "builtins.int")],
     "stride": [("", "tuple[builtins.int, ...]"), ("dim: builtins.int", "builtins.int")],
 }
+#: Types of parameters of Tensor's own methods, and of values that properties are set to; the others take Any.
+OWN = {
+    "create_graph": "builtins.bool",
+    "gradient": "Tensor | None",
+    "hook": "Callable[[Tensor], Any]",
+    "index": "_Index",
+    "memo": "Any",
+    "requires_grad": "builtins.bool",
+    "retain_graph": "builtins.bool | None",
+}
+#: Types of attributes of small classes, and what their methods without arguments give; the others give Any.
+MEMBERS = {
+    "Size.numel": "builtins.int",
+    "device.type": "builtins.str",
+    "dtype.itemsize": "builtins.int",
+    **dict.fromkeys(("dtype.is_complex", "dtype.is_floating_point", "dtype.is_signed"), "builtins.bool"),
+}
+#: Operators of tuples that give sizes where there are sizes.
+OF_SIZES = """\
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> builtins.int: ...
+    @overload
+    def __getitem__(self, index: builtins.slice) -> Size: ...
+    def __add__(self, other: builtins.tuple[builtins.int, ...]) -> Size: ...  # type: ignore[override]
+    def __mul__(self, times: SupportsIndex) -> Size: ...
+    def __rmul__(self, times: SupportsIndex) -> Size: ...
+"""
 #: What stubs of modules take from the root's.
 COMMON = "Number, Size, Tensor, _device, _dtype"
 #: The other operand of ``+`` and its kin.
@@ -277,7 +327,7 @@ def op_parameters(op: Op) -> list[str]:
     positional = code.co_argcount
     spread = next((i for i, n in enumerate(op.params) if _is_variadic(op, i)), None)
     if spread is not None:
-        parts[spread] = f"*{op.params[spread]}: Any"
+        parts[spread] = f"*{op.params[spread]}: {SPREAD.get(op.params[spread], 'Any')}"
         return parts
     star = ["*"] if len(parts) > positional or _has_out(op) else []
     out = ["out: Any = None"] if _has_out(op) else []
@@ -300,7 +350,7 @@ def function_parameters(function: Any) -> list[str]:
     defaults = [REQUIRED if p.default is p.empty else p.default for p in given.values()]
     for p, written in zip(given.values(), _parameters(function, list(given), defaults), strict=True):
         if p.kind is p.VAR_POSITIONAL:
-            parts.append(f"*{p.name}: Any")
+            parts.append(f"*{p.name}: {SPREAD.get(p.name) or SPREAD.get(function.__name__, 'Any')}")
             star = True
         elif p.kind is p.VAR_KEYWORD:
             parts.append(f"**{p.name}: Any")
@@ -379,11 +429,14 @@ def own_members() -> list[str]:
             lines[name] = _overloads(name, "self", METHOD_OVERLOADS[name], "    ")
         else:
             clean = [re.sub(r"^(?:bint|int|Tensor|str|object|size_t)\s+", "", p.strip()) for p in parameters.split(",")]
-            typed = [p if p in ("self", "cls") else re.sub(r"^(\w+)", r"\1: Any", p) for p in clean if p]
+            typed = [
+                p if p in ("self", "cls") else re.sub(r"^(\**)(\w+)", lambda m: f"{m[0]}: {OWN.get(m[2], 'Any')}", p)
+                for p in clean if p
+            ]  # fmt: skip
             typed = [re.sub(r"=(?! )", " = ", p) for p in typed]
             typed = [re.sub(r" = (?!None|True|False|-?\d)\S+", " = ...", p) for p in typed]
             binary = name.startswith("__") and len(typed) == 2 and name not in RESULTS
-            if binary and name not in ("__eq__", "__ne__"):
+            if (binary or name == "__pow__") and name not in ("__eq__", "__ne__", "__deepcopy__"):
                 typed[1] = typed[1].replace("Any", OPERAND)
             kind = RESULTS.get(name, "Tensor" if binary else "Any")
             ignored = f"  # type: ignore[{IGNORED[name]}]" if name in IGNORED else ""
@@ -417,7 +470,7 @@ def tensor_class() -> str:
 
 
 def plain_class(cls: type) -> str:
-    """The stub of a small class of the core: its public attributes, untyped."""
+    """The stub of a small class of the core: its public attributes, untyped unless ``MEMBERS`` has them."""
     base = next((b.__name__ for b in cls.__mro__[1:] if b in (tuple, RuntimeError)), "")
     items = "[builtins.int, ...]" if cls is taeda.Size else ""
     lines = [f"class {cls.__name__}{f'(builtins.{base}{items})' if base else ''}:\n"]
@@ -429,11 +482,15 @@ def plain_class(cls: type) -> str:
         callable_ = callable(getattr(cls, name))
         if base and hasattr(getattr(builtins, base), name):
             continue
+        kind = MEMBERS.get(f"{cls.__name__}.{name}", "Any")
+        arguments = "self" if kind != "Any" else "self, *args: Any, **kwargs: Any"
         lines.append(
-            f"    def {name}(self, *args: Any, **kwargs: Any) -> Any: ...\n"
+            f"    def {name}({arguments}) -> {kind}: ...\n"
             if callable_
-            else f"    @property\n    def {name}(self) -> Any: ...\n"
+            else f"    @property\n    def {name}(self) -> {kind}: ...\n"
         )
+    if cls is taeda.Size:
+        lines.append(OF_SIZES)
     if hasattr(cls, "__enter__"):
         lines.append("    def __enter__(self) -> Any: ...\n    def __exit__(self, *exc: object) -> None: ...\n")
     return "".join(lines) if len(lines) > 1 else lines[0].rstrip() + " ...\n"

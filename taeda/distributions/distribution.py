@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from .. import autograd
 from .._core import Size, Tensor
@@ -350,7 +350,10 @@ class ProbsOrLogits(Distribution):
     param_shape = formula(lambda self: self._param.shape, "The shape of the parameter that was given.")
 
 
-class Independent(Distribution):
+D = TypeVar("D", bound=Distribution)
+
+
+class Independent(Distribution, Generic[D]):
     """The last dimensions of a batch taken together as one event of independent parts: ``log_prob`` is summed over
     them.
 
@@ -374,9 +377,7 @@ class Independent(Distribution):
 
     arg_constraints: ClassVar[dict] = {}
 
-    def __init__(
-        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
-    ):
+    def __init__(self, base_distribution: D, reinterpreted_batch_ndims: int, validate_args: bool | None = None):
         n = len(base_distribution.batch_shape)
         if reinterpreted_batch_ndims > n:
             raise ValueError(

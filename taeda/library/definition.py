@@ -8,7 +8,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from .._core import Tensor, bump, is_recorded, mode_stack, record_nothing, restore_grad_mode
 from .._core.custom import CustomOp, share_memory
@@ -22,6 +22,8 @@ from ..overrides import handle_torch_function, has_torch_function
 from .fake import fake_context
 from .gradients import by_place, flat_gradients, flattened, leaves_of, restored
 
+#: A function that a decorator gives back.
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _log = logging.getLogger(__name__)
 
 #: Keys under which an implementation is taken: for the CPU, or for any device.
@@ -354,7 +356,7 @@ class CustomOpDef(CustomOp):
             f"register_autograd"
         )
 
-    def register_fake(self, fn: Callable, /) -> Callable:
+    def register_fake(self, fn: FunctionT, /) -> FunctionT:
         """Register a function that gives results of the right sizes and dtypes, without values, to record programs.
 
         Without it, a recorded program has the ops that the implementation calls.
@@ -377,6 +379,12 @@ class CustomOpDef(CustomOp):
                 if given.get(name) is not None:
                     given[name].zero_()
         return self._fake(*args, **kwargs)
+
+    @overload
+    def register_kernel(self, device_types: Any, fn: FunctionT, /) -> FunctionT: ...
+
+    @overload
+    def register_kernel(self, device_types: Any, fn: None = None, /) -> Callable[[FunctionT], FunctionT]: ...
 
     def register_kernel(self, device_types: Any, fn: Callable | None = None, /) -> Any:
         """Another implementation, for devices of these types (None: all). One for the CPU comes before one for all.
@@ -569,6 +577,12 @@ class CustomOpDef(CustomOp):
             node.unmark(self._overload)
         else:
             node.has_side_effect(self._overload)
+
+    @overload
+    def register_vmap(self, func: FunctionT) -> FunctionT: ...
+
+    @overload
+    def register_vmap(self, func: None = None) -> Callable[[FunctionT], FunctionT]: ...
 
     def register_vmap(self, func: Callable | None = None) -> Any:
         """Register a rule for whole batches: ``func(info, in_dims, *args)`` gives the result and its ``out_dims``.

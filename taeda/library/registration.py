@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from .._schema import infer_schema, read_schema
 from ..aten import DECLARED, OpOverload, OpOverloadPacket
 from ..ops.registry import OPS
-from .definition import CustomOpDef, device_types_of
+from .definition import CustomOpDef, FunctionT, device_types_of
 
 
 class _Namespace:
@@ -44,6 +44,20 @@ def checked_tags(tags: Any) -> list:
         if not isinstance(tag, enum.Enum):
             raise TypeError(f"tags: expected a Tag or a sequence of them, got {tag!r}")
     return found
+
+
+@overload
+def custom_op(
+    name: str, fn: Callable, /, *, mutates_args: Any, device_types: Any = None, schema: str | None = None,
+    tags: Any = None,
+) -> CustomOpDef: ...  # fmt: skip
+
+
+@overload
+def custom_op(
+    name: str, fn: None = None, /, *, mutates_args: Any, device_types: Any = None, schema: str | None = None,
+    tags: Any = None,
+) -> Callable[[Callable], CustomOpDef]: ...  # fmt: skip
 
 
 def custom_op(
@@ -123,6 +137,18 @@ def _named(op: Any, what: str, lib: Any) -> CustomOpDef:
     return found
 
 
+@overload
+def register_fake(
+    op: Any, func: FunctionT, /, *, lib: Any = None, allow_override: bool = False, **kwargs: Any
+) -> FunctionT: ...
+
+
+@overload
+def register_fake(
+    op: Any, func: None = None, /, *, lib: Any = None, allow_override: bool = False, **kwargs: Any
+) -> Callable[[FunctionT], FunctionT]: ...
+
+
 def register_fake(
     op: Any, func: Callable | None = None, /, *, lib: Any = None, allow_override: bool = False, **kwargs: Any
 ) -> Any:
@@ -187,6 +213,16 @@ def register_autograd(
     found.register_autograd(backward, setup_context=setup_context)
 
 
+@overload
+def register_kernel(op: Any, device_types: Any, func: FunctionT, /, *, lib: Any = None) -> FunctionT: ...
+
+
+@overload
+def register_kernel(
+    op: Any, device_types: Any, func: None = None, /, *, lib: Any = None
+) -> Callable[[FunctionT], FunctionT]: ...
+
+
 def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
     """Another implementation of a :func:`custom_op`, for some devices; also a decorator.
 
@@ -211,6 +247,14 @@ def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /,
     if found is None:
         return func if func is not None else lambda function: function
     return found.register_kernel(device_types, func)
+
+
+@overload
+def register_vmap(op: Any, func: FunctionT, /, *, lib: Any = None) -> FunctionT: ...
+
+
+@overload
+def register_vmap(op: Any, func: None = None, /, *, lib: Any = None) -> Callable[[FunctionT], FunctionT]: ...
 
 
 def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:

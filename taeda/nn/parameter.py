@@ -64,7 +64,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         marked._is_param = True
         return marked
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
             return memo[id(self)]
         result = type(self)(self.detach().clone(memory_format=preserve_format), self.requires_grad)
@@ -75,7 +75,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         text = super().__repr__()
         return "Parameter containing:\n" + (text if type(self) is Parameter else f"Parameter({text})")
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> Any:
         state = vars(self) or None
         args: tuple = (self.data, self.requires_grad, OrderedDict())
         return (_rebuild_parameter, args) if state is None else (_rebuild_parameter_with_state, (*args, state))
@@ -174,7 +174,7 @@ class UninitializedTensorMixin:
 
     __str__ = __repr__
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return type(self), (self.requires_grad,)  # type: ignore[attr-defined]
 
 
@@ -207,7 +207,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None):
         return Tensor._make_subclass(cls, empty(0, device=device, dtype=dtype), requires_grad)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
             return memo[id(self)]
         result = type(self)(self.requires_grad, self.data.device, self.data.dtype)

@@ -527,3 +527,55 @@ def clusters(points: Tensor, k: int) -> Tensor:
     counts = taeda.bincount(nearest, minlength=k)
     values = taeda.unique(nearest)
     return centres[counts > 0][: len(values)]
+
+
+@taeda.compile(fullgraph=True, dynamic=True)
+def scaled(x: Tensor, y: Tensor | None = None, *, scale: float = 1.0) -> Tensor:
+    return (x if y is None else x + y) * scale
+
+
+@taeda.library.custom_op("typed::twice", mutates_args=())
+def twice(x: Tensor) -> Tensor:
+    return x * 2
+
+
+@twice.register_fake
+def twice_without_values(x: Tensor) -> Tensor:
+    return taeda.empty_like(x)
+
+
+def decorated_by_arguments(x: Tensor) -> Tensor:
+    return twice(scaled(x, scale=2.0)) + scaled(x, x).relu()
+
+
+def parts_of_sizes(x: Tensor) -> taeda.Size:
+    first, *others = x.shape
+    batch: taeda.Size = x.shape[:-1]
+    more: taeda.Size = batch + x.shape[-1:] + tuple(others)
+    y = x.view(*more, 1, -1).view(taeda.int32).reshape((first, -1)).expand(first, -1).permute((1, 0)).flip(0, 1)
+    y = taeda.zeros(more) + taeda.rand(*batch, 3) + taeda.ones(np.int64(3)) + taeda.arange(0.0, taeda.tensor(3), 1)
+    y = y.to(x).to(x.dtype).to("cpu", taeda.float32).to(dtype=taeda.float16, copy=True).movedim(0, 1).tile(2, 3)
+    return (y.shape * 2)[: more.numel() + len(others)]
+
+
+def shared_out(pairs: Squares) -> Iterator[tuple[Tensor, int]]:
+    from taeda.utils.data import ConcatDataset, DistributedSampler, StackDataset
+
+    sampler: DistributedSampler[int] = DistributedSampler(pairs, num_replicas=2, rank=0)
+    both = ConcatDataset([pairs, pairs])
+    beside: StackDataset[dict[str, Any]] = StackDataset(left=pairs, right=both)
+    print(beside[0]["left"], [i + 1 for i in sampler])
+    yield from (both[i] for i in sampler)
+
+
+def children(model: nn.Sequential, table: nn.ModuleDict, weights: nn.ParameterDict) -> Tensor:
+    head: nn.Sequential = model[:-1]
+    total = head(taeda.ones(2, 2)) + sum(p.sum() for p in weights.values())
+    for name, layer in table.items():
+        print(name.upper(), layer.training, len(weights.keys()), len(table.values()))
+    return total
+
+
+def several_devices(model: Net) -> Tensor:
+    parallel = nn.DataParallel(model)
+    return parallel.module.head(parallel(taeda.randn(1, 3, 8, 8)))

@@ -51,3 +51,22 @@ def loss(v: Tensor) -> Tensor:
 nn.Linear(2, 3).forward(x).meen()  # wrong
 print(nn.Linear(2, 3).weight.grad.shapes)  # wrong
 [p.data.nelemnt() for p in nn.Linear(2, 3).parameters()]  # wrong
+x.view("4")  # wrong
+x.to(dtype=3)  # wrong
+x.requires_grad_("yes")  # wrong
+x.backward(5)  # wrong
+x["a"]  # wrong
+taeda.zeros("3")  # wrong
+taeda.arange("3")  # wrong
+print(x.device.types)  # wrong
+print(x.dtype.is_float)  # wrong
+nn.Sequential(nn.Linear(2, 2), 3)  # wrong
+size: str = x.shape[:1]  # wrong
+
+
+@taeda.compile
+def fused(v: Tensor) -> Tensor:
+    return v
+
+
+fused(3)  # wrong

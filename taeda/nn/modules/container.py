@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections import abc as container_abcs
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import chain, islice
-from typing import Any, Self
+from typing import Any, NoReturn, Self, SupportsIndex, overload
 
 from ..._typed import Tensor
 from ..parameter import Parameter
@@ -50,7 +50,7 @@ class _Row(Module):
     def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [key for key in super().__dir__() if not key.isdigit()]
 
     def append(self, module: Module) -> Self:
@@ -88,19 +88,25 @@ class Sequential(_Row):
         (3, taeda.Size([3, 8]))
     """
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Module | OrderedDict[str, Any]) -> None:
         super().__init__()
         if len(args) == 1 and isinstance(args[0], OrderedDict):
             for name, module in args[0].items():
                 self.add_module(name, module)
         else:
             for i, module in enumerate(args):
-                self.add_module(str(i), module)
+                self.add_module(str(i), module)  # type: ignore[arg-type]
 
     def _name(self, idx) -> str:
         return next(islice(self._modules, _index(len(self), idx), None))
 
-    def __getitem__(self, idx):
+    @overload
+    def __getitem__(self, idx: slice) -> Self: ...
+
+    @overload
+    def __getitem__(self, idx: SupportsIndex) -> Any: ...
+
+    def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
             return self.__class__(OrderedDict(list(self._modules.items())[idx]))
         return self._modules[self._name(idx)]
@@ -152,7 +158,7 @@ class Sequential(_Row):
             self.append(module)
         return self
 
-    def forward(self, input):
+    def forward(self, input: Any) -> Any:
         for module in self:
             input = module(input)
         return input
@@ -193,7 +199,13 @@ class ModuleList(_Row):
     def _name(self, idx) -> str:
         return str(_index(len(self), idx))
 
-    def __getitem__(self, idx):
+    @overload
+    def __getitem__(self, idx: slice) -> Self: ...
+
+    @overload
+    def __getitem__(self, idx: SupportsIndex) -> Any: ...
+
+    def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
             return self.__class__(list(self._modules.values())[idx])
         return self._modules[self._name(idx)]
@@ -289,15 +301,15 @@ class ModuleDict(Module):
         """Remove and return a child."""
         return self._modules.pop(key)
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         """The names."""
         return self._modules.keys()
 
-    def items(self):
+    def items(self) -> ItemsView[str, Module]:
         """(name, child) pairs."""
         return self._modules.items()
 
-    def values(self):
+    def values(self) -> ValuesView[Module]:
         """The children."""
         return self._modules.values()
 
@@ -359,7 +371,13 @@ class ParameterList(Module):
         if values is not None:
             self += values
 
-    def __getitem__(self, idx):
+    @overload
+    def __getitem__(self, idx: slice) -> Self: ...
+
+    @overload
+    def __getitem__(self, idx: SupportsIndex) -> Any: ...
+
+    def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
             result = self.__class__()
             for i in range(*idx.indices(len(self))):
@@ -379,7 +397,7 @@ class ParameterList(Module):
     def __iadd__(self, values: Iterable[Any]) -> Self:
         return self.extend(values)
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [key for key in super().__dir__() if not key.isdigit()]
 
     def append(self, value: Any) -> Self:
@@ -399,7 +417,7 @@ class ParameterList(Module):
     def extra_repr(self) -> str:
         return "\n".join(_described(i, p, operator.attrgetter("dtype")) for i, p in enumerate(self))
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise RuntimeError("ParameterList should not be called.")
 
 
@@ -489,15 +507,15 @@ class ParameterDict(Module):
         """A ParameterDict with ``default`` under each of ``keys``."""
         return ParameterDict((k, default) for k in keys)
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         """The keys."""
         return self._keys.keys()
 
-    def items(self):
+    def items(self) -> Iterator[tuple[str, Any]]:
         """(key, value) pairs."""
         return ((k, self[k]) for k in self._keys)
 
-    def values(self):
+    def values(self) -> Iterator[Any]:
         """The values."""
         return (self[k] for k in self._keys)
 
@@ -510,7 +528,7 @@ class ParameterDict(Module):
     def extra_repr(self) -> str:
         return "\n".join(_described(k, v, Tensor.type) for k, v in self.items())
 
-    def __call__(self, input):
+    def __call__(self, input: Any) -> NoReturn:
         raise RuntimeError("ParameterDict should not be called.")
 
     def __or__(self, other: ParameterDict) -> ParameterDict:

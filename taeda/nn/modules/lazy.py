@@ -21,7 +21,7 @@ class LazyModuleMixin:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
@@ -47,7 +47,7 @@ class LazyModuleMixin:
     def _materialize(name, t, like) -> None:
         t.materialize(like.shape, like.device, like.dtype)
 
-    def initialize_parameters(self, *args, **kwargs):
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
         """Give every lazy tensor its shape from the input; a subclass defines it."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ..._core import device
 from ..._core.devices import DEVICES, accelerator, device_count
@@ -12,6 +12,9 @@ from ..modules.module import Module
 from .scatter_gather import gather, parallel_apply, replicate, scatter_kwargs
 
 __all__ = ["DataParallel", "data_parallel"]
+
+
+T = TypeVar("T", bound=Module)
 
 
 def _all_devices() -> list:
@@ -23,7 +26,7 @@ def _all_devices() -> list:
     return [device(kind, i) for i in range(device_count(kind))]
 
 
-class DataParallel(Module):
+class DataParallel(Module, Generic[T]):
     """Calls copies of ``module`` on several devices with parts of its inputs, which are cut along ``dim``. Without
     accelerators it calls ``module`` itself.
 
@@ -47,7 +50,7 @@ class DataParallel(Module):
     """
 
     def __init__(
-        self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0
+        self, module: T, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0
     ) -> None:
         super().__init__()
         there = _all_devices()
@@ -65,7 +68,7 @@ class DataParallel(Module):
             if len(self.devices) == 1:
                 self.module.to(self.devices[0])
 
-    def forward(self, *inputs, **kwargs):
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         if not self.devices:
             return self.module(*inputs, **kwargs)
         for t in chain(self.module.parameters(), self.module.buffers()):

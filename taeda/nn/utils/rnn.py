@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from ... import _core
 from ..._core import contiguous_format, float16, float32, float64, int8, int16, int32, int64, uint8
@@ -76,11 +76,11 @@ class PackedSequence(_Packed):
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def pin_memory(self):
+    def pin_memory(self) -> Self:
         """A copy in pinned memory."""
         return type(self)(self.data.pin_memory(), *self[1:])
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """A copy whose data is moved or cast, the indices moved along; itself if nothing changes."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
@@ -89,43 +89,43 @@ class PackedSequence(_Packed):
         moved = [i if i is None else i.to(data.device, **kwargs) for i in self[2:]]
         return type(self)(data, self.batch_sizes, *moved)
 
-    def cuda(self, *args, **kwargs):
+    def cuda(self, *args: Any, **kwargs: Any) -> Self:
         """A copy on a GPU."""
         return self.to(*args, device="cuda", **kwargs)
 
-    def cpu(self, *args, **kwargs):
+    def cpu(self, *args: Any, **kwargs: Any) -> Self:
         """A copy on the CPU."""
         return self.to(*args, device="cpu", **kwargs)
 
-    def double(self):
+    def double(self) -> Self:
         """The data as float64."""
         return self.to(dtype=float64)
 
-    def float(self):
+    def float(self) -> Self:
         """The data as float32."""
         return self.to(dtype=float32)
 
-    def half(self):
+    def half(self) -> Self:
         """The data as float16."""
         return self.to(dtype=float16)
 
-    def long(self):
+    def long(self) -> Self:
         """The data as int64."""
         return self.to(dtype=int64)
 
-    def int(self):
+    def int(self) -> Self:
         """The data as int32."""
         return self.to(dtype=int32)
 
-    def short(self):
+    def short(self) -> Self:
         """The data as int16."""
         return self.to(dtype=int16)
 
-    def char(self):
+    def char(self) -> Self:
         """The data as int8."""
         return self.to(dtype=int8)
 
-    def byte(self):
+    def byte(self) -> Self:
         """The data as uint8."""
         return self.to(dtype=uint8)
 

@@ -14,6 +14,7 @@ from ..._core.random import Generator
 from ...ops.random import randperm
 
 T_co = TypeVar("T_co", covariant=True)
+T_stack = TypeVar("T_stack", tuple[Any, ...], dict[str, Any])
 T = TypeVar("T")
 
 
@@ -96,7 +97,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return self.tensors[0].shape[0]
 
 
-class StackDataset(Dataset[Any]):
+class StackDataset(Dataset[T_stack]):
     """Several datasets side by side: a sample is a tuple of theirs, or a dict if they are given by name.
 
     Args:
@@ -123,10 +124,13 @@ class StackDataset(Dataset[Any]):
             raise ValueError(f"Size mismatch between datasets: {sizes}")
         self._length = sizes[0]
 
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(self.datasets, dict):
-            return {name: d[index] for name, d in self.datasets.items()}
-        return tuple(d[index] for d in self.datasets)
+    def __getitem__(self, index: Any) -> T_stack:
+        sample: Any = (
+            {name: d[index] for name, d in self.datasets.items()}
+            if isinstance(self.datasets, dict)
+            else tuple(d[index] for d in self.datasets)
+        )
+        return sample
 
     def __getitems__(self, indices: list) -> list:
         def rows(d: Any) -> list:
@@ -156,7 +160,7 @@ class ConcatDataset(Dataset[T_co]):
         (5, 'd')
     """
 
-    def __init__(self, datasets: Iterable[Dataset]):
+    def __init__(self, datasets: Iterable[Dataset[T_co]]):
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sized
 from ..._core.random import Generator
 from ..._namespaces import above
 from ...ops.random import randperm
-from .sampler import Sampler
+from .dataset import Dataset
+from .sampler import Sampler, T_co
 
 
-class DistributedSampler(Sampler[int]):
+class DistributedSampler(Sampler[T_co]):
     """This process's share of the indices, where several processes go through one dataset together.
 
     Args:
@@ -33,7 +34,7 @@ class DistributedSampler(Sampler[int]):
     """
 
     def __init__(
-        self, dataset: Sized, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
+        self, dataset: Dataset | Sized, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
         seed: int = 0, drop_last: bool = False,
     ):  # fmt: skip
         if num_replicas is None or rank is None:
@@ -42,21 +43,21 @@ class DistributedSampler(Sampler[int]):
             rank = group.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
-        self.dataset = dataset
+        self.dataset: Sized = dataset  # type: ignore[assignment]
         self.num_replicas = num_replicas
         self.rank = rank
         self.epoch = 0
         self.drop_last = drop_last
         self.shuffle = shuffle
         self.seed = seed
-        n = len(dataset)
+        n = len(self.dataset)
         self.num_samples = n // num_replicas if drop_last else math.ceil(n / num_replicas)
         self.total_size = self.num_samples * num_replicas
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[T_co]:
         n = len(self.dataset)
         if self.shuffle:
-            indices = randperm(n, generator=Generator().manual_seed(self.seed + self.epoch)).tolist()
+            indices: list = randperm(n, generator=Generator().manual_seed(self.seed + self.epoch)).tolist()
         else:
             indices = list(range(n))
         if len(indices) < self.total_size:

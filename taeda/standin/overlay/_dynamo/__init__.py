@@ -169,7 +169,7 @@ def explain(f: Callable, *extra_args: Any, **extra_kwargs: Any) -> Any:
             graphs.append(module)
             return module.forward
 
-        compiled = compile(f.__call__ if isinstance(f, Module) else f, backend=keep)
+        compiled: Any = compile(f.__call__ if isinstance(f, Module) else f, backend=keep)
         compiled(*args, **kwargs)
         ops = [[n.target for n in graph.graph.nodes if n.op.startswith("call")] for graph in graphs]
         return ExplainOutput(
