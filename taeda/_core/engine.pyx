@@ -983,9 +983,13 @@ def apply_inner(Node node, list grads):
     return apply_node(node, grads, None)
 
 
+RUNS = (True,)  # of a leaf that no derivative made
+
+
 def depends_on_others(list tensors, leaves, bint through):
     """Whether the graph of ``tensors`` leads to a leaf outside ``leaves``. With ``through``, paths may include nodes
-    that exist for forward mode only.
+    that exist for forward mode only. The leaf of a derivative whose function has returned does not count: no other
+    derivative is with respect to it.
     """
     cdef set known = {id(t) for t in leaves}
     cdef set seen = set()
@@ -1000,7 +1004,7 @@ def depends_on_others(list tensors, leaves, bint through):
     while stack:
         target = stack.pop()
         if isinstance(target, Tensor):
-            if id(target) not in known:
+            if id(target) not in known and getattr(target, "_derivative_runs", RUNS)[0]:
                 return True
             continue
         if target in seen:

@@ -113,6 +113,11 @@ class _Autocast:
         return found
 
 
+def _without(device: str) -> list:
+    """The modes that are on, except for autocast on that device."""
+    return [mode for mode in _core.mode_stack() if not isinstance(mode, _Autocast) or mode.device != device]
+
+
 def converts(modes: list) -> bool:
     """Whether autocast is one of these modes, so that calls are converted by it."""
     return any(isinstance(mode, _Autocast) for mode in modes)
@@ -171,7 +176,7 @@ class autocast:
         _state.__dict__.setdefault("enabled", {})[self.device] = self._enabled
         _dtypes()[self.device] = self.fast_dtype
         if is_registered(self.device):
-            rest = [mode for mode in stack if not isinstance(mode, _Autocast) or mode.device != self.device]
+            rest = _without(self.device)
             if self._enabled:
                 cache = _state.__dict__.setdefault("cache", {}) if self._cache_enabled else None
                 rest.insert(0, _Autocast(self.fast_dtype, cache, self.device))
@@ -228,7 +233,7 @@ def is_autocast_cpu_enabled() -> bool:
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
-    """Switches autocast for a device on or off, outside any block.
+    """Switches autocast for a device on or off.
 
     Args:
         device_type: ``"cpu"``, ``"cuda"`` ...; may be left out for a GPU.
@@ -239,15 +244,15 @@ def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     if enabled is None:
         device_type, enabled = "cuda", device_type
     _state.__dict__.setdefault("enabled", {})[device_type] = bool(enabled)
-    if device_type == "cpu":
-        stack = [mode for mode in _core.mode_stack() if not isinstance(mode, _Autocast)]
+    if is_registered(device_type):
+        stack = _without(device_type)
         if enabled:
-            stack.insert(0, _Autocast(get_autocast_dtype("cpu"), None))
+            stack.insert(0, _Autocast(get_autocast_dtype(device_type), None, device_type))
         _core.set_mode_stack(stack)
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """Switches autocast for the CPU on or off, outside any block.
+    """Switches autocast for the CPU on or off.
 
     Args:
         enabled: on or off.
@@ -279,7 +284,7 @@ def get_autocast_dtype(device_type: str) -> Any:
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Sets the half precision of autocast on a device.
+    """Sets the half precision of autocast on a device, from here on also in a block that is open.
 
     Args:
         device_type: ``"cpu"``, ``"cuda"`` ...
@@ -288,6 +293,9 @@ def set_autocast_dtype(device_type: str, dtype: Any) -> None:
         >>> taeda.set_autocast_dtype("cpu", taeda.bfloat16)
     """
     _dtypes()[device_type] = dtype
+    for mode in _core.mode_stack():
+        if isinstance(mode, _Autocast) and mode.device == device_type:
+            mode.dtype = dtype
 
 
 def get_autocast_cpu_dtype() -> Any:

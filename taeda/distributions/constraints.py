@@ -10,7 +10,7 @@ from ..ops.creation import full
 from ..ops.joining import cat as join
 from ..ops.joining import stack as pile
 from ..types import finfo
-from .utils import formula
+from .utils import all_true, formula
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
@@ -357,7 +357,7 @@ class _Square(Constraint):
 class _Symmetric(_Square):
     def check(self, value: Any) -> Any:
         square = super().check(value)
-        if not bool(square.all()):
+        if not all_true(square):
             return square
         return value.isclose(value.mT, atol=_TOLERANCE).flatten(-2).all(-1)
 
@@ -365,13 +365,13 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
-        return linalg.eigvalsh(value).ge(0).all(-1) if bool(symmetric.all()) else symmetric
+        return linalg.eigvalsh(value).ge(0).all(-1) if all_true(symmetric) else symmetric
 
 
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Any) -> Any:
         symmetric = super().check(value)
-        return linalg.cholesky_ex(value).info.eq(0) if bool(symmetric.all()) else symmetric
+        return linalg.cholesky_ex(value).info.eq(0) if all_true(symmetric) else symmetric
 
 
 # ---- several side by side --------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from ..types import finfo
 from . import constraints
 from .distribution import Distribution, ExponentialFamily, ProbsOrLogits, exactly_one
 from .positive import Gamma
-from .utils import broadcast_all, formula, lazy_property, logits_to_probs, probs_to_logits
+from .utils import all_true, broadcast_all, formula, lazy_property, logits_to_probs, probs_to_logits
 
 __all__ = [
     "Bernoulli", "Binomial", "Categorical", "Geometric", "Multinomial", "NegativeBinomial", "OneHotCategorical",
@@ -164,7 +164,7 @@ class Geometric(ProbsOrLogits):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
         self._take(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
-        if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
+        if self._validate_args and probs is not None and not all_true(self.probs > 0):
             raise ValueError(
                 f"Expected parameter probs (Tensor of shape {tuple(self.probs.shape)}) of distribution {self!r} to be "
                 f"positive but found invalid values:\n{self.probs[self.probs <= 0]}"

@@ -10,7 +10,7 @@ from .. import autograd
 from .._core import Size, Tensor
 from ..autograd import no_grad
 from . import constraints
-from .utils import _sum_rightmost, broadcast_all, formula, lazy_property, logits_to_probs, probs_to_logits
+from .utils import _sum_rightmost, all_true, broadcast_all, formula, lazy_property, logits_to_probs, probs_to_logits
 
 __all__ = [
     "Distribution", "ExponentialFamily", "Independent",
@@ -82,7 +82,7 @@ class Distribution:
             if name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property):
                 continue  # not given, but made of what is
             value = getattr(self, name)
-            if not bool(region.check(value).all()):
+            if not all_true(region.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {region!r}, but found invalid values:\n{value}"
@@ -264,7 +264,7 @@ class Distribution:
                 stacklevel=4,
             )
             return
-        if not bool(support.check(value).all()):
+        if not all_true(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(shape)}) to be within the support "
                 f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"

@@ -12,7 +12,7 @@ from ..ops.indexing import where
 from . import constraints
 from .discrete import Categorical
 from .distribution import Distribution
-from .utils import formula
+from .utils import all_true, formula
 
 __all__ = ["MixtureSameFamily"]
 
@@ -114,7 +114,7 @@ class MixtureSameFamily(Distribution):
         if not self._validate_args or not components._validate_args:
             return components.log_prob(self._pad(value))
         within = self.support.check_components(value)
-        if not bool(within.all()):
+        if not all_true(within):
             components = _unchecked(components)
         return where(within, components.log_prob(self._pad(value)), -math.inf)
 

@@ -20,7 +20,7 @@ from .distribution import ExponentialFamily, ProbsOrLogits
 from .real import Normal, Uniform
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform, PowerTransform, SigmoidTransform, StickBreakingTransform
-from .utils import broadcast_all, clamp_probs, euler_constant, formula, lazy_property, logits_to_probs
+from .utils import all_true, broadcast_all, clamp_probs, euler_constant, formula, lazy_property, logits_to_probs
 
 __all__ = [
     "Beta", "ContinuousBernoulli", "Dirichlet", "ExpRelaxedCategorical", "Kumaraswamy", "LogisticNormal",
@@ -174,7 +174,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     ):  # fmt: skip
         self._take(probs, logits)
         if probs is not None:
-            if validate_args is not None and not bool(constraints.unit_interval.check(self._param).all()):
+            if validate_args is not None and not all_true(constraints.unit_interval.check(self._param)):
                 raise ValueError(f"The parameter probs has invalid values: expected [0, 1], got {self._param}")
             self.probs = self._param = clamp_probs(self._param)
         self._lims = lims

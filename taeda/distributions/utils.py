@@ -8,6 +8,7 @@ from typing import Any
 
 from .._core import Size, Tensor, get_default_dtype
 from ..autograd import enable_grad
+from ..func.batched import Batched
 from ..ops.creation import arange, empty
 from ..ops.exchange import tensor
 from ..ops.views import broadcast_tensors
@@ -44,6 +45,11 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 def _standard_normal(shape: Any, dtype: Any, device: Any = None) -> Tensor:
     return empty(Size(shape), dtype=dtype).normal_()
+
+
+def all_true(x: Tensor) -> bool:
+    """Whether all elements are true; under ``vmap`` those of all examples."""
+    return bool((x._whole() if isinstance(x, Batched) else x).all())
 
 
 def _sum_rightmost(value: Tensor, dim: int) -> Tensor:

@@ -191,10 +191,8 @@ def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
     values = _bind(op, args, kwargs)
     target: Any = values.get(op.params[0])
     if op.name == "_filled" and (different or mode.holds(target)):
-        if not mode.holds(target):
-            target = mode.wrap(target.expand(mode.size, *target.shape).clone())
-        _random(mode, values["fill"], (target, *values["numbers"]), {"generator": values["generator"]})
-        return target
+        whole, given = mode.physical(target), (values["fill"], values["numbers"], values["generator"])
+        return mode.wrap(op(whole, *given) if different else op(whole[0], *given).expand_as(whole).clone())
     if op.kind == "mutates":
         if not mode.holds(target):
             if different:

@@ -47,6 +47,7 @@ class _Inputs:
         self.dual = dual  # tensors computed from them have tangents
         self.outer = _core.is_recorded()
         self.leaves: list[Tensor] = []
+        self.running = [False]  # whether the function runs; its leaves know it
         self.nodes: set[Any] = set()  # nodes of the function's arguments
         self.given: list = []
         self.edges: list = []
@@ -85,6 +86,7 @@ class _Inputs:
             t = t.physical
         source = t if self.outer and t.requires_grad else t.detach().requires_grad_()
         if source is not t:
+            source._derivative_runs = self.running
             self.leaves.append(source)
         below = hidden(source) if under_no_grad() else source
         inside = t.detach()
@@ -99,10 +101,12 @@ class _Inputs:
 
     def __enter__(self) -> None:
         self.born = _core.begin_transform()
+        self.running[0] = True
         _running.inputs.append(self)
 
     def __exit__(self, *exc: object) -> None:
         _running.inputs.pop()
+        self.running[0] = False
         _core.end_transform()
 
     def refuse(self, op: Any, target: Tensor, args: list) -> None:

@@ -10,6 +10,7 @@ from .. import _core
 from .._core import Tensor
 from ..autograd.modes import on_values
 from ..ops.joining import cat, stack
+from ..random import get_rng_state, set_rng_state
 from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from . import families, products  # noqa: F401 - rules
 from ._tree import broadcast
@@ -201,7 +202,10 @@ def _by_parts(func, leaves, structure, dims, out_dims, randomness, size):
         raise RuntimeError(f"Nested tensors can only be vmapped over dim=0, but got dim={max(filter(None, dims))}")
     rows: list = []
     batched: list[bool] = []
+    state = get_rng_state()
     for i in range(size):
+        if randomness == "same":
+            set_rng_state(state)
         some = [
             x if dim is None else x.unbind()[i].unsqueeze(0) if x.is_nested else x.narrow(dim, i, 1)
             for x, dim in zip(leaves, dims, strict=True)
@@ -245,8 +249,10 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
 
 def _in_chunks(func, leaves, structure, dims, out_dims, randomness, size, chunk_size):
     """The same, a part of the batch after the other."""
-    parts = []
+    parts, state = [], get_rng_state()
     for start in range(0, size, chunk_size):
+        if randomness == "same":
+            set_rng_state(state)
         stop = min(start + chunk_size, size)
         some = [x if dim is None else x.narrow(dim, start, stop - start) for x, dim in zip(leaves, dims, strict=True)]
         parts.append(_mapped(func, some, structure, dims, out_dims, randomness, stop - start))

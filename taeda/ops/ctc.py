@@ -75,7 +75,7 @@ def _check(log_probs, targets, steps, lengths, blank):
 
 @primitive(method=False, out=False, outputs=("loss", "alpha", "labels", "skips"), differentiable=[0], name="_ctc_loss")
 def _ctc(log_probs, targets, steps, lengths, blank):
-    x = log_probs.contiguous()
+    x, steps, lengths = log_probs.contiguous(), steps.contiguous(), lengths.contiguous()
     time, batch, classes = x.shape
     most = targets.shape[-1] if lengths.is_meta else int(lengths.max()) if batch else 0
     labels = _extended(targets, lengths, blank, most).contiguous()
@@ -96,8 +96,9 @@ def _ctc_loss_backward(grad, log_probs, loss, alpha, labels, skips, steps, lengt
     x = log_probs.contiguous()
     time, batch, classes = x.shape
     result, beta = OPS["zeros_like"](x), empty(tuple(alpha.shape), x.dtype)
-    tensors = (result, beta, x, labels, skips, steps, lengths, alpha, loss, grad.contiguous())
-    launch(kernels.ctc_backward(x.dtype.name), tensors, (time, batch, classes, labels.shape[1]), batch, 1)
+    given = [t.contiguous() for t in (labels, skips, steps, lengths, alpha, loss, grad)]
+    args = (time, batch, classes, labels.shape[1])
+    launch(kernels.ctc_backward(x.dtype.name), (result, beta, x, *given), args, batch, 1)
     return result
 
 

@@ -271,3 +271,26 @@ def test_the_half_precision_of_devices_that_are_not_there(kind):
     for t in (torch, taeda):
         with t.autocast(kind, enabled=False):
             assert not t.is_autocast_enabled(kind)
+
+
+def test_dtype_and_switch_set_in_an_open_block():
+    def made(t):
+        def product():
+            return t.ones(2, 2) @ t.ones(2, 2)
+
+        with t.autocast("cpu"):
+            before = product()
+            t.set_autocast_dtype("cpu", t.float16)
+            lower = product()
+            t.set_autocast_enabled("cpu", False)
+            off = product()
+        after = product()
+        t.set_autocast_enabled("cpu", True)
+        t.set_autocast_dtype("cpu", t.float16)
+        on = product()
+        t.set_autocast_enabled("cpu", False)
+        t.set_autocast_dtype("cpu", t.bfloat16)
+        return before, lower, off, after, on, product()
+
+    expected, got = dtypes(made)
+    assert got == expected == ["bfloat16", "float16", "float32", "float32", "float16", "float32"]

@@ -550,3 +550,42 @@ def test_outputs_that_are_no_floats_have_tangents_of_zeros():
     assert out.tolist() == [True, True] and tangent.dtype is taeda.bool and tangent.tolist() == [False, False]
     _, tangents = taeda.func.jvp(lambda x: (x * 2, x > 1, x.argmax()), (x,), (x,))
     assert [t.tolist() for t in tangents] == [[2, 2], [False, False], 0]
+
+
+@pytest.mark.parametrize("outer", ["grad", "jvp", "jacrev", "jacfwd", "hessian", "vmap", "dual"])
+@pytest.mark.parametrize("inner", ["grad", "vjp", "jvp", "jacrev"])
+def test_results_lead_to_no_inner_derivative(outer, inner):
+    x = taeda.tensor([0.5, -1.0])
+
+    def value(a, b):
+        return (a * b).sin().sum()
+
+    def derivative(b):  # with respect to a constant
+        if inner == "grad":
+            return grad(value)(x, b)
+        if inner == "vjp":
+            return vjp(value, x, b)[1](taeda.tensor(1.0))[0]
+        if inner == "jvp":
+            return jvp(lambda a: value(a, b), (x,), (x,))[1] * x
+        return jacrev(value)(x, b)
+
+    def results(b):
+        if outer == "grad":
+            return [grad(lambda b: derivative(b).sum())(b)]
+        if outer == "jvp":
+            return jvp(derivative, (b,), (x,))
+        if outer == "vmap":
+            return jvp(vmap(derivative), (b.expand(3, 2),), (b.expand(3, 2),))
+        if outer == "dual":
+            with taeda.autograd.forward_ad.dual_level():
+                return taeda.autograd.forward_ad.unpack_dual(
+                    derivative(taeda.autograd.forward_ad.make_dual(b, taeda.ones(2)))
+                )
+        return [{"jacrev": jacrev, "jacfwd": jacfwd, "hessian": hessian}[outer](derivative)(b)]
+
+    assert not any(made.requires_grad for made in results(x))
+    b = x.clone().requires_grad_()
+    made = results(b)
+    assert all(m.requires_grad for m in made)
+    made[0].sum().backward()
+    assert b.grad.abs().sum() > 0

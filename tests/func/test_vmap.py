@@ -3,7 +3,8 @@
 import pytest
 
 import taeda
-from taeda.func import vmap
+import taeda.nn.functional as F
+from taeda.func import grad, vmap
 
 
 def test_no_attribute_of_a_batched_tensor_hides_a_method():
@@ -30,3 +31,51 @@ def test_a_contiguous_example_has_the_strides_of_one(in_dim):
 
     made = vmap(function, in_dims=in_dim)(x)
     assert made.tolist() == [v.mT.reshape(-1)[:3].tolist() for v in x.unbind(in_dim)]
+
+
+def test_alignment_losses_of_examples_that_share_their_lengths():
+    x = taeda.arange(48.0).view(3, 4, 4).sin()
+    targets, steps, lengths = taeda.tensor([[1]]), taeda.tensor([4]), taeda.tensor([1])
+
+    def loss(v):
+        return F.ctc_loss(v[:, None].log_softmax(2), targets, steps, lengths)
+
+    assert vmap(loss)(x).tolist() == pytest.approx([loss(v).item() for v in x])
+    assert taeda.allclose(vmap(grad(loss))(x), taeda.stack([grad(loss)(v) for v in x]))
+
+
+def test_the_same_numbers_in_all_chunks():
+    taeda.manual_seed(0)
+    made = vmap(lambda x: x + taeda.rand(2), randomness="same", chunk_size=2)(taeda.zeros(5, 2))
+    taeda.manual_seed(0)
+    assert taeda.equal(made, taeda.rand(2).expand(5, 2))
+
+
+@pytest.mark.parametrize("inner", ["same", "different"])
+def test_numbers_that_differ_for_the_examples_of_two_vmaps(inner):
+    taeda.manual_seed(0)
+    twice = vmap(vmap(lambda x: x + taeda.rand(2), randomness=inner), randomness="different")
+    made = twice(taeda.zeros(2, 3, 2))
+    taeda.manual_seed(0)
+    expected = taeda.rand(2, 3 if inner == "different" else 1, 2)
+    assert taeda.equal(made, expected.expand(2, 3, 2))
+
+
+def test_distributions_check_what_all_examples_are_given():
+    D = taeda.distributions
+    x = taeda.tensor([0.5, 2.0])
+    for function in (
+        lambda s: D.Normal(0.0, s).log_prob(s),
+        lambda s: D.Exponential(s).log_prob(s),
+        lambda s: D.Categorical(logits=s.expand(3)).entropy(),
+        lambda s: D.MultivariateNormal(taeda.zeros(2), s * taeda.eye(2)).log_prob(taeda.zeros(2)),
+        lambda s: D.Dirichlet(s.expand(2)).entropy(),
+    ):
+        assert vmap(function)(x).tolist() == pytest.approx([function(s).item() for s in x])
+    with pytest.raises(ValueError, match="scale"):
+        vmap(lambda s: D.Normal(0.0, s).log_prob(s))(-x)
+    with pytest.raises(ValueError, match="support"):
+        vmap(vmap(lambda s: D.Exponential(1.0).log_prob(s)))(-x[:, None])
+    taeda.manual_seed(0)
+    drawn = vmap(lambda s: D.Categorical(logits=s).sample(), randomness="different")(taeda.zeros(50, 4))
+    assert drawn.unique().tolist() == [0, 1, 2, 3]
