@@ -65,7 +65,22 @@ cdef enum Algorithm:           # of a convolution, or of a phase of its input's 
     FIRST_CHANNELS       # depthwise, or of few outputs
     WINOGRAD
     SIDE_BY_SIDE
-    UNFOLDED
+    UNFOLDED             # takes all that the others take
+    SPREAD               # the input's gradient where every window has an input of its own
+    TOGETHER             # the input's gradient, its phases in one launch
+    NARROW_POINTS        # the weights' gradient of 1x1 with few channels
+
+#: Their names.
+NAMES_OF_ALGORITHMS = (
+    "nothing", "no taps", "whole", "points", "windows", "last channels", "first channels", "winograd", "side by side",
+    "unfolded", "spread", "together", "narrow points",
+)
+cdef int64_t LEFT_OUT = 0    # a bit for each algorithm that is not to be used, see `leave_out`
+
+
+cdef inline bint allowed(Algorithm algorithm) noexcept:
+    return not LEFT_OUT >> algorithm & 1
+
 
 cdef enum Role:
     FORWARD
@@ -103,13 +118,15 @@ cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, 
         if c > 1 and m > DEPTHWISE_MOST and g.taps <= FEW_TAPS:
             p.images = p.weights = p.result = p.bias = code
         return p
-    if (short_depthwise(g, code, groups, c, m) and (c == 1 or role != WEIGHTS and c <= SHORT_GROUP)
+    if allowed(LAST_CHANNELS) and allowed(FIRST_CHANNELS) and (
+            short_depthwise(g, code, groups, c, m) and (c == 1 or role != WEIGHTS and c <= SHORT_GROUP)
             or role != WEIGHTS and m == 1 and few_outputs(g, m)):  # widened in registers
         p.images = p.result = code
-    elif short_engine(code) != "" and (whole_kernel(g, c, m) or role != WEIGHTS and short_points(g, code, c, m)):
+    elif short_engine(code) != "" and (allowed(WHOLE) and whole_kernel(g, c, m) or role != WEIGHTS and allowed(POINTS)
+                                       and short_points(g, code, c, m)):
         p.images = p.weights = p.result = p.bias = code
     # For the weights' gradient, an image without a partner would be multiplied by zeros.
-    elif fills_pairs(g, code, images, groups, c, m) and (images > 1 or role != WEIGHTS) and (
+    elif allowed(WINDOWS) and fills_pairs(g, code, images, groups, c, m) and (images > 1 or role != WEIGHTS) and (
             role != INPUT or g.s[0] * g.s[1] * g.s[2] <= PHASES):
         p.pairs = True
         p.images = p.weights = p.result = code
@@ -145,25 +162,25 @@ cdef Algorithm algorithm_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights 
         return WINDOWS
     if not product:
         return LAST_CHANNELS if out.strides[1] == 1 and (c == 1 or w.outputs == c) else FIRST_CHANNELS
-    if whole_kernel(g, c, m):
+    if allowed(WHOLE) and whole_kernel(g, c, m):
         return WHOLE
-    fits = not one_lane() and by_windows(g, images, groups, c, m, alone)
+    fits = allowed(WINDOWS) and not one_lane() and by_windows(g, images, groups, c, m, alone)
     # Weights of one of many taps would have to be gathered.
-    if pointwise(g, x, out, c) and not (w.transposed and w.whole.taps > 1 and fits):
+    if allowed(POINTS) and pointwise(g, x, out, c) and not (w.transposed and w.whole.taps > 1 and fits):
         return POINTS
     if is_half(p.weights):
         return UNFOLDED
-    if is_last_depthwise(g, x, out, c, m):
+    if allowed(LAST_CHANNELS) and is_last_depthwise(g, x, out, c, m):
         return LAST_CHANNELS
-    if is_depthwise(c, m) or few_outputs(g, m):
+    if allowed(FIRST_CHANNELS) and (is_depthwise(c, m) or few_outputs(g, m)):
         return FIRST_CHANNELS
     if one_lane():
         return UNFOLDED
-    if alone and is_winograd(g, x.code, images, groups, c, m):
+    if alone and allowed(WINOGRAD) and is_winograd(g, x.code, images, groups, c, m):
         return WINOGRAD
     if fits:
         return WINDOWS
-    return SIDE_BY_SIDE if goes_side_by_side(g, x.code, images, c, m) else UNFOLDED
+    return SIDE_BY_SIDE if allowed(SIDE_BY_SIDE) and goes_side_by_side(g, x.code, images, c, m) else UNFOLDED
 
 
 cdef int convolve(Algorithm algorithm, Geometry* g, Tensor x, Weights w, Tensor bias, Tensor out, Phase* phase,
@@ -459,26 +476,28 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
     if out.count == 0:
         return back(out, p.back, nd)
     w = weights_of(grouped(cast_image(weight, p.weights), groups), &whole, True)
-    if whole_kernel(&whole, c, m):
+    if allowed(WHOLE) and whole_kernel(&whole, c, m):
         part = empty_tensor(p.result, 5, sizes)
         whole_gradient(x, w.given, bias, part, groups)
         if last:
             copy_into(out, part)
         return back(out if last else part, p.back, nd)
-    if meets_once(&whole) and not last and not p.pairs and p.images == p.weights and not is_depthwise(m, c):
+    if (allowed(SPREAD) and meets_once(&whole) and not last and not p.pairs and p.images == p.weights
+            and not is_depthwise(m, c)):
         spread_product(&whole, x, w.given, bias, out)
         return back(out, p.back, nd)
     if p.images == BF16 and p.bias == BF16 and not channels_last(x):
         x = contiguous_tensor(x)
     if p.images != p.weights and last and x.strides[1] != 1:
         x = to_last(x)
-    if not last and is_depthwise(c, m) or not p.pairs and few_outputs(&whole, c) and not (last and c == m):
+    if allowed(FIRST_CHANNELS) and (not last and is_depthwise(c, m) or not p.pairs and few_outputs(&whole, c)
+                                    and not (last and c == m)):
         part = empty_tensor(p.result, 5, sizes) if last else out
         depthwise_back(&whole, contiguous_tensor(x) if channels_last(x) else x, w.given, bias, part)
         if last:
             copy_into(out, part)
         return back(out, p.back, nd)
-    if phases > 1 and (p.pairs or not one_lane()) and (p.pairs or p.images == p.weights
+    if phases > 1 and allowed(TOGETHER) and (p.pairs or not one_lane()) and (p.pairs or p.images == p.weights
                        and not is_last_depthwise(&whole, x, out, m, c)) and fills_phases(
             &whole, x, groups, m, c):
         convolve_phases(&whole, x, w, bias, out)
@@ -491,7 +510,7 @@ def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, 
             continue
         # Channels last: also into every second pixel.
         direct = phases == 1 or phase.g.taps > 0 and last and not p.pairs and not is_half(p.weights) and (
-            is_last_depthwise(&phase.g, x, out, m, c))
+            allowed(LAST_CHANNELS) and is_last_depthwise(&phase.g, x, out, m, c))
         if direct:
             part = out if phases == 1 else positions(out, &whole, &phase, 0)
         else:
@@ -539,25 +558,25 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
         out = empty_tensor(p.images, 4, sizes)
         zero(out)
         return transposed_back(out)
-    if whole_kernel(&g, c, m):
+    if allowed(WHOLE) and whole_kernel(&g, c, m):
         return whole_weights(x, y, groups)
     if strided_points(&g, c, m):
         x = every_pixel(&g, x)
     if p.pairs:
         return windows_gradient(&g, image_pairs(x), image_pairs(y), groups, True)
     # Windows share more loads in groups that fill a vector.
-    if 1 < c < last_lanes(compute_code(x.code)) and is_last_depthwise(&g, x, y, c, m):
+    if allowed(LAST_CHANNELS) and 1 < c < last_lanes(compute_code(x.code)) and is_last_depthwise(&g, x, y, c, m):
         return depthwise_last_gradient(&g, x, y, c)
-    if is_depthwise(c, m):
+    if allowed(FIRST_CHANNELS) and is_depthwise(c, m):
         return depthwise_gradient(&g, x, y, groups, m)
-    if narrow_points(&g, x, y, groups):
+    if allowed(NARROW_POINTS) and narrow_points(&g, x, y, groups):
         return narrow_gradient(&g, x, y)
     if one_lane() or is_half(x.code):
         return unfolded_gradient(&g, contiguous_tensor(x) if channels_last(x) else x, contiguous_tensor(y), groups)
-    if is_winograd(&g, x.code, images, groups, c, m):
+    if allowed(WINOGRAD) and is_winograd(&g, x.code, images, groups, c, m):
         return winograd_gradient(&g, x, y)
     # Here a laid-out volume pays for few outputs as well.
-    if by_windows(&g, images, groups, c, max(m, <int64_t>5) if m >= 3 or reads_points(&g) else m):
+    if allowed(WINDOWS) and by_windows(&g, images, groups, c, max(m, <int64_t>5) if m >= 3 or reads_points(&g) else m):
         return windows_gradient(&g, x, y, groups)
     return unfolded_gradient(&g, contiguous_tensor(x) if channels_last(x) else x, contiguous_tensor(y), groups)
 
@@ -567,6 +586,22 @@ cdef Tensor depthwise_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, 
     cdef bint last = m == 1 and (is_last(x) or is_last(y))
     if last:
         x, y = x if x.strides[1] == 1 else to_last(x), y if y.strides[1] == 1 else to_last(y)
-    if is_last_depthwise(g, x, y, 1, m):
+    if allowed(LAST_CHANNELS) and is_last_depthwise(g, x, y, 1, m):
         return depthwise_last_gradient(g, x, y, 1)
     return depthwise_weight_gradient(g, x, contiguous_tensor(y), groups, m)
+
+
+def leave_out(names):
+    """From now on convolutions do without these algorithms (`NAMES_OF_ALGORITHMS`), of any thread. Gives the names that
+    were left out before.
+
+    Where all that may be left out are, everything is unfolded. Plans that ops have made already are not changed.
+    """
+    global LEFT_OUT
+    before = tuple([name for i, name in enumerate(NAMES_OF_ALGORITHMS) if LEFT_OUT >> i & 1])
+    LEFT_OUT = 0
+    for name in names:
+        if name in ("nothing", "no taps", "unfolded") or name not in NAMES_OF_ALGORITHMS:
+            raise ValueError(f"leave_out: expected an algorithm that others can stand for, got {name!r}")
+        LEFT_OUT |= <int64_t>1 << <int>NAMES_OF_ALGORITHMS.index(name)
+    return before

@@ -6,6 +6,8 @@ derivative of the three is again among the three.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from .. import _core
@@ -18,6 +20,30 @@ from .creation import arange
 from .matmul import _conj
 from .table import OPS, composite, primitive
 from .views import reshape, squeeze, unsqueeze
+
+# ---- algorithms ------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def without_algorithms(*names: str) -> Iterator[None]:
+    """Convolutions do without these algorithms (``core.NAMES_OF_ALGORITHMS``) in the block, on all threads.
+
+    What is wrong with an algorithm, and right without it, is its fault: leave them out one by one.
+
+    Raises:
+        ValueError: a name is unknown, or of an algorithm that no other can stand for.
+    """
+    before = core.leave_out(names)
+    planned = [op for op in OPS.values() if isinstance(op, _core.Op) and op.kept_plans is not None]
+    try:
+        for op in planned:
+            op.keep_plans(True)
+        yield
+    finally:
+        core.leave_out(before)
+        for op in planned:
+            op.keep_plans(True)
+
 
 # ---- geometry --------------------------------------------------------------------------------------------------------
 
