@@ -122,14 +122,11 @@ def _loss(name: str, own: str) -> Callable:
     return loss
 
 
-def _losses() -> dict[str, Callable]:
+def losses() -> dict[str, str]:
+    """The names of losses in ATen, and of the functions of ``nn.functional`` that they are."""
     named = {"cross_entropy_loss": "cross_entropy", "nll_loss2d": "nll_loss", "nll_loss_nd": "nll_loss"}
-    found = {}
-    for label, texts in signatures().items():
-        name = label.partition("::")[2]
-        if "int reduction" in texts[0] and hasattr(F, named.get(name, name)):
-            found[name] = _loss(name, named.get(name, name))
-    return found
+    natives = [label.partition("::")[2] for label, texts in signatures().items() if "int reduction" in texts[0]]
+    return {name: own for name in natives if hasattr(F, own := named.get(name, name))}
 
 
 def _padded(mode: str) -> Callable:
@@ -272,7 +269,7 @@ RECORDS: dict[str, Callable] = {
         OPS["max_unpool_to"], self, indices, output_size) for n in (2, 3)},
     **{f"fractional_max_pool{n}d": _fractional(n) for n in (2, 3)},
     **{name: _upsample(name) for name in UPSAMPLES},
-    **_losses(),
+    **{name: _loss(name, own) for name, own in losses().items()},
     **{name: _lacking(name) for name in (
         "_upsample_lanczos2d_aa _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned _ctc_loss "
         "_native_multi_head_attention _lu_with_info _transformer_encoder_layer_fwd _nested_from_padded "

@@ -7,10 +7,15 @@ are here: a comment says why.
 
 from __future__ import annotations
 
+import inspect
 import linecache
+import warnings
 from typing import Any, List, Optional, Tuple, Union
 
 from .._core import Tensor
+from ..aten.signatures import signature
+from ..aten.spellings import losses
+from ..nn import functional
 
 aten: Any = None  # the front end knows the name
 
@@ -64,34 +69,6 @@ def batch_norm(
         if count == 1:
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
     return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
-
-
-def instance_norm(
-    input: Tensor, running_mean: Optional[Tensor] = None, running_var: Optional[Tensor] = None,
-    weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, use_input_stats: bool = True, momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
-    return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
-
-
-# in PyTorch these are functions of Python, which may be scripted by themselves
-def layer_norm(
-    input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
-    eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
-    return aten.layer_norm(input, normalized_shape, weight, bias, eps)
-
-
-def group_norm(
-    input: Tensor, num_groups: int, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None, eps: float = 1e-5
-) -> Tensor:
-    return aten.group_norm(input, num_groups, weight, bias, eps)
-
-
-def rms_norm(
-    input: Tensor, normalized_shape: List[int], weight: Optional[Tensor] = None, eps: Optional[float] = None
-) -> Tensor:
-    return aten.rms_norm(input, normalized_shape, weight, eps)
 
 
 # ---- pooling ---------------------------------------------------------------------------------------------------------
@@ -324,7 +301,12 @@ def affine_grid(theta: Tensor, size: List[int], align_corners: Optional[bool] = 
 
 # ---- losses ----------------------------------------------------------------------------------------------------------
 # ops of taeda, or composites of them; ATen has one op for each, which takes the reduction as a number
-def _number(reduction: str) -> int:
+def _number(reduction: str, size_average: Optional[bool] = None, reduce: Optional[bool] = None) -> int:
+    if size_average is not None or reduce is not None:
+        meant = "mean" if size_average is None or size_average else "sum"
+        reduction = meant if reduce is None or reduce else "none"
+        text = f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead."
+        warnings.warn(text, stacklevel=2)
     if reduction == "none":
         return 0
     if reduction == "mean":
@@ -334,65 +316,57 @@ def _number(reduction: str) -> int:
     raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
-def ctc_loss(
-    log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0,
-    reduction: str = "mean", zero_infinity: bool = False,
-) -> Tensor:  # fmt: skip
-    number = _number(reduction)
-    return aten.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
+def _weighted(each: Tensor, input: Tensor, weight: Tensor, number: int, by_weight: bool) -> Tensor:
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    each = each * weight
+    if number == 0:
+        return each
+    total = each.sum()
+    return total if number == 2 else total / weight.sum() if by_weight else each.mean()
 
 
 def kl_div(
     input: Tensor, target: Tensor, size_average: Optional[bool] = None, reduce: Optional[bool] = None,
     reduction: str = "mean", log_target: bool = False,
 ) -> Tensor:  # fmt: skip
-    if reduction == "batchmean":
+    if reduction == "batchmean" and size_average is None and reduce is None:
         total = aten.kl_div(input, target, 2, log_target=log_target)
         return total / input.size(0) if input.dim() > 0 else total
-    return aten.kl_div(input, target, _number(reduction), log_target=log_target)
+    return aten.kl_div(input, target, _number(reduction, size_average, reduce), log_target=log_target)
 
 
-_PAIR, _WEIGHT = "input: Tensor, target: Tensor", "weight: Optional[Tensor] = None"
-_TWO = "input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0"
-_OLDER, _IGNORE = "size_average: Optional[bool] = None", "ignore_index: int = -100"
-_REST = 'reduce: Optional[bool] = None, reduction: str = "mean"'
-#: Losses: the parameters, and the call.
-_LOSSES = {
-    "cross_entropy": (
-        f"{_PAIR}, {_WEIGHT}, {_OLDER}, {_IGNORE}, {_REST}, label_smoothing: float = 0.0",
-        "cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)",
-    ),
-    "nll_loss": (
-        f"{_PAIR}, {_WEIGHT}, {_OLDER}, {_IGNORE}, {_REST}", "nll_loss_nd(input, target, weight, number, ignore_index)"
-    ),
-    "binary_cross_entropy": (
-        f"{_PAIR}, {_WEIGHT}, {_OLDER}, {_REST}", "binary_cross_entropy(input, target, weight, number)"
-    ),
-    "binary_cross_entropy_with_logits": (
-        f"{_PAIR}, {_WEIGHT}, {_OLDER}, {_REST}, pos_weight: Optional[Tensor] = None",
-        "binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)",
-    ),
-    "mse_loss": (f"{_PAIR}, {_OLDER}, {_REST}", "mse_loss(input, target, number)"),
-    "l1_loss": (f"{_PAIR}, {_OLDER}, {_REST}", "l1_loss(input, target, number)"),
-    "smooth_l1_loss": (
-        f"{_PAIR}, {_OLDER}, {_REST}, beta: float = 1.0", "smooth_l1_loss(input, target, number, beta)"
-    ),
-    "huber_loss": (
-        f'{_PAIR}, reduction: str = "mean", delta: float = 1.0', "huber_loss(input, target, number, delta)"
-    ),
-    "cosine_embedding_loss": (
-        f"{_TWO}, {_OLDER}, {_REST}", "cosine_embedding_loss(input1, input2, target, margin, number)"
-    ),
-    "margin_ranking_loss": (
-        f"{_TWO}, {_OLDER}, {_REST}", "margin_ranking_loss(input1, input2, target, margin, number)"
-    ),
-    "hinge_embedding_loss": (
-        f"{_PAIR}, margin: float = 1.0, {_OLDER}, {_REST}", "hinge_embedding_loss(input, target, margin, number)"
-    ),
-}  # fmt: skip
-for _name, (_parameters, _call) in _LOSSES.items():
-    define(_name, f"""
-def {_name}({_parameters}) -> Tensor:
-    number = _number(reduction)
-    return aten.{_call}
-""", globals())  # fmt: skip
+def _define_as(native: str, own: str) -> None:
+    """A function with the parameters of ``nn.functional``, with the types of the native op or of the defaults."""
+    parameters = [
+        p for p in inspect.signature(getattr(functional, own)).parameters.values() if not p.name.startswith("cudnn_")
+    ]
+    names, arguments = [p.name for p in parameters], signature(native, "Tensor").arguments  # type: ignore[union-attr]
+    kinds = {a.name: f"List[{a.kind}]" if a.listed else a.kind for a in arguments}
+    kinds |= {"size_average": "bool", "reduce": "bool", "reduction": "str"}
+    typed = []
+    for p in parameters:
+        kind = kinds.get(p.name, "Tensor")
+        kind = type(p.default).__name__ if kind == "Scalar" else kind
+        default = "" if p.default is p.empty else f" = {p.default!r}"
+        typed.append(f"{p.name}: {f'Optional[{kind}]' if p.default is None else kind}{default}")
+    value = dict(zip([a.name for a in arguments], names, strict=False)) | {n: n for n in names}
+    value |= {"reduction": "number", "cudnn_enable": "True", "cudnn_enabled": "True"}
+    given = [value[a.name] for a in arguments]
+    call = f"aten.{native}({', '.join(given)})"
+    lines = [f"def {own}({', '.join(typed)}) -> Tensor:"]
+    if "reduction" in names:
+        lines.append(f"    number = _number(reduction{', size_average, reduce' * ('reduce' in names)})")
+    if "weight" in set(names) - set(given):  # the native op has none
+        each = call.replace("number", "0")
+        lines.append("    if weight is not None:")
+        lines.append(f"        return _weighted({each}, input, weight, number, {own != 'huber_loss'})")
+    define(own, "\n".join([*lines, f"    return {call}", ""]), globals())
+
+
+for _native, _own in losses().items():
+    if _own not in ("kl_div", "nll_loss") or _native == "nll_loss_nd":
+        _define_as(_native, _own)
+# in PyTorch these are functions of Python, which may be scripted by themselves
+for _name in ("instance_norm", "layer_norm", "group_norm", "rms_norm"):
+    _define_as(_name, _name)

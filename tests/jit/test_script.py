@@ -322,6 +322,31 @@ def test_functions_of_nn_themselves(name, args):
     close(theirs(*args), mine(*converted), name)
 
 
+@pytest.mark.filterwarnings("ignore:size_average")
+@pytest.mark.parametrize("name", [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
+    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss",
+    "triplet_margin_loss",
+])  # fmt: skip
+def test_losses_take_the_arguments_that_their_functions_take(name):
+    x, y = torch.linspace(0.1, 0.8, 12).reshape(4, 3), torch.linspace(0.9, 0.2, 12).reshape(4, 3)
+    labels, signs = torch.tensor([0, 2, 1, 1]), torch.tensor([1.0, -1.0, 1.0, -1.0])
+    args = {
+        "cross_entropy": (x, labels), "nll_loss": (x, labels), "multi_margin_loss": (x, labels),
+        "multilabel_margin_loss": (x, torch.tensor([[0, 2, -1]] * 4)), "cosine_embedding_loss": (x, y, signs),
+        "margin_ranking_loss": (x, y, signs[:, None]), "triplet_margin_loss": (x, y, x + 1),
+    }.get(name, (x, y))  # fmt: skip
+    older = [] if name == "huber_loss" else [{"size_average": False}, {"reduce": False}, {"size_average": True}]
+    weights = [{"weight": y, "reduction": r} for r in ("none", "mean", "sum")] * (
+        name in ("mse_loss", "l1_loss", "huber_loss")
+    )
+    theirs = torch.jit.script(getattr(torch.nn.functional, name))
+    mine = taeda.jit.script(getattr(nn.functional, name))
+    for given in ({}, *({"reduction": r} for r in ("none", "mean", "sum")), *older, *weights):
+        close(theirs(*args, **given), mine(*ours(args), **ours(given)), f"{name} {given}")
+
+
 @pytest.mark.parametrize("name", ["dropout2d", "softmax"])
 def test_functions_warn_in_scripts_as_elsewhere(name):
     for framework in (torch, taeda):
