@@ -291,11 +291,15 @@ def top_rows(f: Function, dtype: str, largest: bool) -> None:
         f.store(count, f.i64(0))
         f.store(limit, f.const(u, (1 << bits) - 1))
         groups = top_groups(f, bits)
-        with f.branch((k <= groups // 2) & (n >= 4 * groups)) as long:
-            _guess_limit(f, x, n, k, limit, t, largest, 4)
-            long.otherwise()
-            with f.when((k <= groups // 8) & (n >= groups // 2)):
-                _guess_limit(f, x, n, k, limit, t, largest, 1)
+        short = n < 4 * groups  # of short rows only as many groups are compared as k asks for
+        with f.branch(short & (k <= groups // 8) & (n >= groups // 2)) as few:
+            _guess_limit(f, x, n, k, limit, t, largest, 1)
+            few.otherwise()
+            with f.branch(short & (k <= groups // 4) & (n >= groups)) as more:
+                _guess_limit(f, x, n, k, limit, t, largest, 2)
+                more.otherwise()
+                with f.when((k <= groups // 2) & (n >= groups)):
+                    _guess_limit(f, x, n, k, limit, t, largest, 4)
         with f.loop(0, n, lanes) as L:
             rest = n - L.index
             keys = key(f, f.load(f.offset(x, L.index * t.bytes), t, lanes, f.first(rest, lanes)), largest)
