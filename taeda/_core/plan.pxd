@@ -29,5 +29,8 @@ cdef bint add_word(Key* key, int64_t tag, int64_t value) noexcept
 cdef bint add_tensor(Key* key, Tensor t) noexcept
 # Whether the argument is of a kind that a plan can be kept by.
 cdef bint add_argument(Key* key, PyObject* x) except -1
+# What a table, of values by keys, has for the key, if that is at hand; what keeps it there.
+cdef object at_hand(Key* key, dict table)
+cdef int keep_at_hand(Key* key, dict table, bytes name, object value) except -1
 # The key of tensors alone; None where they are not of a kind that there are plans for.
 cdef bytes form_key(list tensors)

@@ -3,15 +3,15 @@
 What makes plans is `planning.pyx`; the key of a form is here. See docs/notes/0014.
 """
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.list cimport PyList_CheckExact
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 from cpython.unicode cimport PyUnicode_CheckExact
-from libc.stdint cimport int64_t, uintptr_t
-from libc.string cimport memcpy
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.string cimport memcmp, memcpy
 
 from .memory cimport Storage
 from .program cimport LINE, PREPARED, Ready, make_ready
@@ -202,7 +202,39 @@ cdef bytes form_key(list tensors):
 
 
 cdef enum:
+    AT_HAND = 256      # a power of 2
     MOST_FORMS = 256   # of a function
+
+cdef list HAND = [None] * AT_HAND   # (table, key, what the table has for it): one object, as other threads write too
+
+
+cdef int hand_place(Key* key, dict table) noexcept:
+    cdef uint64_t a = <uintptr_t><PyObject*>table, b = key.n
+    cdef int64_t i
+    for i in range(0, key.n - 1, 2):
+        a = (a ^ <uint64_t>key.words[i]) * 0x9E3779B97F4A7C15ULL
+        b = (b ^ <uint64_t>key.words[i + 1]) * 0xC2B2AE3D27D4EB4FULL
+    if key.n & 1:
+        a = (a ^ <uint64_t>key.words[key.n - 1]) * 0x9E3779B97F4A7C15ULL
+    return <int>((a + b) * 0x9E3779B97F4A7C15ULL >> 56)
+
+
+cdef object at_hand(Key* key, dict table):
+    """What ``table`` has for the key, if that is at hand; None if not.
+
+    A call in a loop finds it without making an object of the key, whose hash takes longer than all the rest.
+    """
+    entry = HAND[hand_place(key, table)]
+    if (entry is not None and (<tuple>entry)[0] is table and PyBytes_GET_SIZE((<tuple>entry)[1]) == key.n * 8
+            and memcmp(PyBytes_AS_STRING((<tuple>entry)[1]), key.words, key.n * 8) == 0):
+        return (<tuple>entry)[2]
+    return None
+
+
+cdef int keep_at_hand(Key* key, dict table, bytes name, object value) except -1:
+    """Keep what ``table`` has for the key of this ``name`` at hand."""
+    HAND[hand_place(key, table)] = table, name, value
+    return 0
 
 
 def once_per_form(function):
@@ -220,6 +252,9 @@ def once_per_form(function):
         for x in forms:
             if not add_argument(&key, <PyObject*>x):
                 return function(*forms)
+        result = at_hand(&key, results)
+        if result is not None:
+            return result
         name = PyBytes_FromStringAndSize(<char*>words, key.n * 8)
         result = results.get(name)
         if result is None:
@@ -227,6 +262,7 @@ def once_per_form(function):
             if len(results) >= MOST_FORMS:
                 results.clear()
             results[name] = result
+        keep_at_hand(&key, results, name, result)
         return result
 
     find.__name__ = find.__qualname__ = function.__name__

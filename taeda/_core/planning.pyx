@@ -15,7 +15,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from .devices cimport META_NUMBER, swap_place
 from .linking cimport Linker, extent
 from .memory cimport Storage, new_storage
-from .plan cimport BAD, MOST_STORAGES, MOST_WORDS, Key, Plan, add_argument, form_key
+from .plan cimport BAD, MOST_STORAGES, MOST_WORDS, Key, Plan, add_argument, at_hand, form_key, keep_at_hand
 from .program cimport GIVEN, LINE, PREPARED, Form, Ready, prototype
 from .recorder cimport (
     CONSTANT, Recorder, begin_recording, end_recording, find_block, free_recorder, is_touched,
@@ -236,14 +236,18 @@ cdef object call_planned(Op op, PyObject** bound):
     for i in range(op.nparams):
         if not add_argument(&key, bound[i]):
             return call_body(op, bound)
-    name = PyBytes_FromStringAndSize(<char*>words, key.n * 8)
-    known = op.plans.get(name)
+    known = at_hand(&key, op.plans)
     if known is None:
-        if len(op.plans) >= MOST_KEPT:
-            op.plans.clear()
-        op.plans[name] = 1   # seen once
-    elif known is 1:
-        known = op.plans[name] = plan_of_body(op, bound)
+        name = PyBytes_FromStringAndSize(<char*>words, key.n * 8)
+        known = op.plans.get(name)
+        if known is None:
+            if len(op.plans) >= MOST_KEPT:
+                op.plans.clear()
+            op.plans[name] = 1   # seen once
+        else:
+            if known is 1:
+                known = op.plans[name] = plan_of_body(op, bound)
+            keep_at_hand(&key, op.plans, name, known)
     if type(known) is Plan:
         result = (<Plan>known).repeat([<object>found[i] for i in range(key.ntensors)])
         if result is not BAD:
