@@ -69,9 +69,10 @@ class _Axis:
 
 
 @kernel
-def pool(f: Function, dtype: str, kind: str, stride: int) -> None:
+def pool(f: Function, dtype: str, kind: str, stride: int, plain: bool) -> None:
     """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range
-    counts rows. ``stride``: see :data:`STRIDES`."""
+    counts rows. ``stride``: see :data:`STRIDES`. ``plain``: windows of a fixed size without gaps; for others the
+    divisions for each row take longer than a short row."""
     t = TYPES[dtype]
     lanes = f.lanes(t)
     g = {name: f.size(i) for i, name in enumerate(POOL_ARGS)}
@@ -137,12 +138,20 @@ def pool(f: Function, dtype: str, kind: str, stride: int) -> None:
         if kind == "argmax":
             f.store(f.offset(f.data(1), at * 8), result[1].to(I64), here)
 
-    with f.loop(f.begin, f.end) as R:
-        oh, rest = R.index % g["oh"], R.index / g["oh"]
-        plane = f.offset(f.data(source_at), rest / g["od"] * plane_size * t.bytes)
-        d, h = _Axis(f, g, "d", rest % g["od"]), _Axis(f, g, "h", oh)
+    rest = f.begin / g["oh"]
+    with f.loop(f.begin, f.end, carry=[f.begin % g["oh"], rest % g["od"], rest / g["od"]]) as R:
+        oh, od, channel = R.carry
+        plane = f.offset(f.data(source_at), channel * plane_size * t.bytes)
+        d, h = _Axis(f, g, "d", od, plain), _Axis(f, g, "h", oh, plain)
         with f.loop(0, g["ow"], lanes) as W:
             chunk(plane, d, h, R.index, W.index)
+        last_row = oh + 1 == g["oh"]
+        last_plane = last_row & (od + 1 == g["od"])
+        R.carry = (
+            f.select(last_row, 0, oh + 1),
+            f.select(last_plane, 0, f.select(last_row, od + 1, od)),
+            f.select(last_plane, channel + 1, channel),
+        )
 
 
 def _combine(f: Function, kind: str, acc: list[Value], value: Value, index: Value, mask: Value) -> list[Value]:

@@ -15,10 +15,11 @@ from ..kernels import pool as kernels
 from ..kernels import pool_last
 from .creation import arange
 from .exchange import tensor
+from .out import write_out
 from .random import rand
 from .reduction import extent
 from .resample import Line, resampled
-from .table import expect_tensors, primitive, traits, with_out
+from .table import expect_tensors, primitive, traits
 from .views import blank, reshape
 
 _COMPUTE = {"float16": _core.float32, "bfloat16": _core.float32, "uint8": _core.int32, "int8": _core.int32}
@@ -180,7 +181,9 @@ def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
     rows = outs[0].numel() // size[-1] if outs[0].numel() else 0
     work = size[-1] * args.kd * args.kh * args.kw
     stride = args.sw if args.sw in kernels.STRIDES and not args.adaptive else 0
-    _core.launch(kernels.pool(x.dtype.name, kind, stride), (*outs, x), tuple(args), rows, max(1, 32768 // max(1, work)))
+    plain = not args.adaptive and max(args.dd, args.dh, args.dw) == 1
+    kernel = kernels.pool(x.dtype.name, kind, stride, plain)
+    _core.launch(kernel, (*outs, x), tuple(args), rows, max(1, 32768 // max(1, work)))
     if x.dtype is not input.dtype:
         outs[0] = outs[0].to(input.dtype)
     return [keep_format(out, input) for out in outs] if n > 1 else outs
@@ -492,19 +495,20 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
 @traits(canonical=True)
 def avg_pool2d(
-    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-):
-    return _average(
-        "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *,
+    out=None,
+):  # fmt: skip
+    y = _average("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return y if out is None else write_out(avg_pool2d, out, y)
 
 
 @traits(autocast="float32", canonical=True)
 def avg_pool3d(
-    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-):
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *,
+    out=None,
+):  # fmt: skip
     y = _average("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return y.contiguous()
+    return y.contiguous() if out is None else write_out(avg_pool3d, out, y)
 
 
 for _n, _max, _avg in ((1, max_pool1d, avg_pool1d), (2, max_pool2d, avg_pool2d), (3, max_pool3d, avg_pool3d)):
@@ -517,7 +521,8 @@ for _n, _max, _avg in ((1, max_pool1d, avg_pool1d), (2, max_pool2d, avg_pool2d),
             first=_first, padding=_padding, space=", ".join("dhw"[3 - _n :]), name=_pool.__name__, numbers=_numbers,
             out=", ".join(x + "_out" for x in "dhw"[3 - _n :]), sizes=_sizes, values=_value,
         )  # fmt: skip
-avg_pool2d, avg_pool3d = with_out(avg_pool2d, "same"), with_out(avg_pool3d, "same")
+for _avg in (avg_pool2d, avg_pool3d):
+    _avg.has_out, _avg.traits = True, {"out_dtype": "same"}  # as `with_out` says it, whose calls take longer
 
 
 def _mean_of_planes(input, n):
