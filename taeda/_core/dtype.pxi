@@ -559,7 +559,15 @@ cdef object make_size(int ndim, const int64_t* sizes):
 
 
 cdef object new_size(int ndim, const int64_t* sizes):
-    cdef object t = SIZE.tp_alloc(SIZE, ndim)
+    return fill_tuple(SIZE.tp_alloc(SIZE, ndim), ndim, sizes)
+
+
+cdef tuple whole_tuple(int n, const int64_t* values):
+    """A tuple of these ints."""
+    return fill_tuple(PyTuple_New(n), n, values)
+
+
+cdef inline object fill_tuple(object t, int ndim, const int64_t* sizes):
     cdef int i
     cdef object x
     for i in range(ndim):

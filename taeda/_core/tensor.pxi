@@ -131,10 +131,9 @@ cdef class Tensor:
             >>> x.stride(), x.t().stride()
             ((3, 1), (1, 3))
         """
-        cdef int i
         dim = axis if dim is None else dim
         if dim is None:
-            return tuple([self.strides[i] for i in range(self.nd)])
+            return whole_tuple(self.nd, self.strides)
         if not is_small_int(dim):
             check_whole("stride", ("dim",), 0, TAKES_INT, dim)
         return self.strides[wrap_dim(dim, self.nd, "stride")]
