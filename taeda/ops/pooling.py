@@ -30,11 +30,11 @@ _REAL = frozenset(("float32", "float64", "int32", "int64", *_COMPUTE))
 # ---- geometry --------------------------------------------------------------------------------------------------------
 
 
-def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
+def _tuple(value, n: int, name: str, label: str, repeats: bool = True) -> tuple[int, ...]:
     value = _core.whole_numbers(value, name, label)
     if isinstance(value, int):
         return (value,) * n
-    if len(value) == 1:
+    if len(value) == 1 and repeats:
         return value * n
     if len(value) != n:
         raise RuntimeError(f"{name}: {label} must be a single int, or a tuple of {n} ints, got {value}")
@@ -606,7 +606,7 @@ for _what, _ops in (
 
 def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_indices, samples):
     """Windows of a fixed size at pseudo-random places (Graham 2014, https://arxiv.org/abs/1412.6071)."""
-    kernel = _tuple(kernel_size, n, name, "kernel_size")
+    kernel = _tuple(kernel_size, n, name, "kernel_size", repeats=False)
     shape = _shape_of(name, input)
     _check_shape(name, n, shape)
     space = tuple(shape[-n:])
@@ -618,7 +618,7 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
             raise ValueError(f"{name}: output_ratio must be between 0 and 1 (got {output_ratio})")
         size = tuple(int(i * r) for i, r in zip(space, ratio, strict=True))
     else:
-        size = _tuple(output_size, n, name, "output_size")
+        size = _tuple(output_size, n, name, "output_size", repeats=False)
     for i, k, o in zip(space, kernel, size, strict=True):
         if k <= 0 or o <= 0 or o + k - 1 > i - (n == 3):  # three dimensions leave one over, as in PyTorch
             raise RuntimeError(

@@ -134,7 +134,7 @@ def _standard_gamma_grad(input, output):
     With ``t = x exp(sv)`` for ``s`` of 1 (above ``x``) or -1 (below), ``dx/da`` is ``s x`` times the integral over
     ``v > 0`` of ``(log t - digamma(a)) exp(s a v - x (exp(sv) - 1))``.
     """
-    a, x = input.to(_core.float64), output.to(_core.float64)
+    a, x = input.to(_core.float64), output.to(_core.float64).clamp(_TINY["float64"])
     gap = log(x) - digamma(a)
     side = where((gap.detach() < 0) | (x.detach() < 0.5), -1.0, 1.0)
     length = 1 / (abs(a - x) + minimum(a, sqrt(a)))
@@ -153,7 +153,7 @@ def _dirichlet_grad(x, alpha, total):
     Below ``x`` with ``y, p, q = x, a, b`` and above it with ``1 - x, b, a``, the integral is taken over ``v > 0``, of
     ``y exp(-p v) ((1 - y exp(-v)) / (1 - y)) ** (q - 1)`` times the score.
     """
-    y, a, b = x.to(_core.float64), alpha.to(_core.float64), (total - alpha).to(_core.float64)
+    y, a, b = x.to(_core.float64).clamp(_TINY["float64"]), alpha.to(_core.float64), (total - alpha).to(_core.float64)
     mean = digamma(a) - digamma(a + b)
     below = (log(y) < mean).detach() | ((y < 0.5) & (y * (a + b) < 0.5)).detach()
     rest = 1 - y
@@ -169,4 +169,4 @@ def _dirichlet_grad(x, alpha, total):
         away = log1p(ratio * drop)  # log((1 - near exp(-v)) / (1 - near))
         score = where(below, log_x - v, log_x + away) - mean
         sum = sum + score * exp((q - 1) * away - p * v) * weight
-    return (where(below, -sum, sum) * near * length / rest).to(x.dtype)
+    return (where(below, -sum * ratio, sum) * length).to(x.dtype)

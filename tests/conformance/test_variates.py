@@ -50,6 +50,18 @@ def test_second_derivatives_of_gamma():
     taeda.testing.assert_close(second, (ahead - behind) / (2 * h), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_derivatives_at_the_ends_of_the_range(dtype):
+    """Rounding puts samples there."""
+    a, b = (x.flatten().to(dtype) for x in torch.meshgrid(*[torch.tensor([0.1, 1.0, 10.0])] * 2, indexing="ij"))
+    for x in (0.0, 1.0):
+        arguments = torch.full_like(a, x), a, a + b
+        got = taeda._dirichlet_grad(*map(peer.ours, arguments))
+        peer.close(got, torch._dirichlet_grad(*arguments), rtol=5e-3, atol=1e-30)
+    zeros = torch.zeros_like(a)
+    peer.close(taeda._standard_gamma_grad(peer.ours(a), peer.ours(zeros)), zeros, rtol=0, atol=1e-30)
+
+
 def test_what_has_no_derivative():
     x = taeda.full((3,), 0.5, requires_grad=True)
     with pytest.raises(NotImplementedError, match="'binomial: prob' is not implemented"):

@@ -116,3 +116,11 @@ def test_what_cannot_be_swapped_says_its_name(swapping):
     layer.weight = Own(layer.weight.detach())
     with pytest.raises(RuntimeError, match=r"Couldn't swap Linear\.weight"):
         layer.double()
+
+
+def test_swapping_warns_that_nothing_is_copied_to_meta(swapping):
+    with taeda.device("meta"):
+        layer = nn.Linear(2, 3)
+    with pytest.warns(UserWarning, match="for weight: copying from a non-meta parameter"):
+        layer.load_state_dict(nn.Linear(2, 3).state_dict())
+    assert layer.weight.is_meta

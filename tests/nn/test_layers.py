@@ -144,3 +144,18 @@ def test_errors(layer, x, error, words):
 def test_bad_arguments(make):
     with pytest.raises(ValueError):
         make()
+
+
+@pytest.mark.parametrize("sizes", [{"kernel_size": (2,)}, {"kernel_size": ()}, {"output_size": (3,)}])
+@pytest.mark.parametrize("n", [2, 3])
+def test_fractional_pooling_takes_one_size_or_all(n, sizes):
+    pool = getattr(taeda.nn.functional, f"fractional_max_pool{n}d")
+    with pytest.raises(RuntimeError, match="must be a single int, or a tuple"):
+        pool(taeda.rand(1, 2, *(6,) * n), **{"kernel_size": 2, "output_size": 3} | sizes)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("lengths", [3, [[3, 2]]])
+def test_lengths_of_packed_sequences_are_a_vector(lengths, ordered):
+    with pytest.raises(RuntimeError, match="should be a 1D"):
+        nn.utils.rnn.pack_padded_sequence(taeda.ones(3, 2, 1), taeda.tensor(lengths), enforce_sorted=ordered)

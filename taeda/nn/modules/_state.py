@@ -203,6 +203,13 @@ class StateMixin:
                 f"current model is {param.shape}."
             )
             return
+        if not lazy and param.is_meta and not given.is_meta and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
+                "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the "
+                "state dictionary to their corresponding key in the module instead of copying them in place?)",
+                stacklevel=2,
+            )
         with no_grad():
             if get_swap_module_params_on_conversion():
                 _exchange(param, given, assign)
@@ -218,13 +225,6 @@ class StateMixin:
                     return  # both have no values yet
                 if lazy:
                     param.materialize(given.shape, device=given.device, dtype=given.dtype)
-                if param.is_meta and not given.is_meta:
-                    warnings.warn(
-                        f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
-                        "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the "
-                        "state dictionary to their corresponding key in the module instead of copying them in place?)",
-                        stacklevel=2,
-                    )
                 param.copy_(given)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:

@@ -195,7 +195,7 @@ def pack_padded_sequence(
         >>> packed.data
         tensor([1, 4, 2, 5, 3])
     """
-    if isinstance(lengths, Tensor) and lengths.device.type != "cpu":
+    if isinstance(lengths, Tensor) and (lengths.dim() != 1 or lengths.device.type != "cpu"):
         raise RuntimeError(
             f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.dim()}D {lengths.device} "
             f"{lengths.dtype} tensor"
