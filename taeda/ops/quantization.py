@@ -25,7 +25,7 @@ def _fake_quantize(input, scale, zero_point, low, high):
 def _straight_through(g, input, scale, zero_point, low, high):
     """The gradient passes where the number was not cut off (Bengio, Leonard & Courville 2013)."""
     level = add(round_half_even(mul(input, reciprocal(scale))), zero_point)
-    return inside(g, level, low, high)
+    return inside(g, level, low - 0.5, high + 0.5)
 
 
 _fake_quantize.vjp(input=_straight_through, scale=no_slope, zero_point=no_slope)

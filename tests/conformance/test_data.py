@@ -220,3 +220,13 @@ def test_collating_with_functions_of_ones_own():
         return collate.collate(samples, collate_fn_map=own)
 
     both(make)
+
+
+def test_kinds_of_switches():
+    both(lambda f: list(f.utils.data.DataLoader(dataset(f), 4, shuffle=1)))
+    both(lambda f: list(f.utils.data.DataLoader(dataset(f), 4, shuffle="")))
+    for f in (torch, taeda):
+        with pytest.raises(ValueError, match="replacement should be a boolean"):
+            f.utils.data.WeightedRandomSampler([1.0], 1, 3)
+        with pytest.raises(TypeError, match="replacement should be a boolean"):
+            f.utils.data.RandomSampler([1.0], 3)

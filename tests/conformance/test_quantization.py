@@ -47,6 +47,19 @@ def test_gradient_passes_where_nothing_is_cut_off():
     )
 
 
+def test_gradient_passes_at_the_first_and_the_last_integer():
+    x = torch.tensor([math.nan, -3.6, -3.4, -3.0, -2.6, 0.0, 2.4, 3.0, 3.4, 3.6])
+    gradients("bounds", lambda f, x: f.fake_quantize_per_tensor_affine(x, 1.0, 0, -3, 3), x.requires_grad_())
+    x = torch.tensor([[-0.7, 0.1, 0.7], [2.0, -0.3, 1.1]])
+    gradients(
+        "channels",
+        lambda f, x: f.fake_quantize_per_channel_affine(
+            x, x.detach().abs().amax(1) / 127, f.zeros(2, dtype=f.int32), 0, -128, 127
+        ),
+        x.requires_grad_(),
+    )
+
+
 def test_special_values_and_halves():
     x = torch.tensor([math.nan, math.inf, -math.inf, 1e30, -1e30, 0.25, 0.75, 1.25, -0.25, -0.75])
     compare("special", lambda f, x: f.fake_quantize_per_tensor_affine(x, 0.5, 1, -128, 127), x)

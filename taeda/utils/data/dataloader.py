@@ -126,8 +126,6 @@ class DataLoader(ChecksKeywords, Generic[T_co]):
             self.dataset = datapipes.datapipe.wrapped(dataset)
         if isinstance(dataset, IterableDataset):
             _check_iterable(shuffle, sampler, batch_sampler)
-        elif shuffle not in (True, False, None):
-            raise ValueError(f"DataLoader: expected a bool for shuffle, got {shuffle!r}")
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:

@@ -43,9 +43,9 @@ def _check_count(num_samples: Any) -> None:
         raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
 
 
-def _check_replacement(value: Any) -> None:
+def _check_replacement(value: Any, error: type[Exception] = TypeError) -> None:
     if not isinstance(value, bool):
-        raise TypeError(f"replacement should be a boolean value, but got replacement={value}")
+        raise error(f"replacement should be a boolean value, but got replacement={value}")
 
 
 class Sampler(Generic[T_co]):
@@ -175,8 +175,7 @@ class WeightedRandomSampler(Sampler[int]):
         generator: what draws; the global one if None.
 
     Raises:
-        ValueError: ``num_samples`` is not positive.
-        TypeError: ``replacement`` is no bool.
+        ValueError: ``num_samples`` is not positive, or ``replacement`` is no bool.
 
     Examples:
         >>> drawn = list(taeda.utils.data.WeightedRandomSampler([0.0, 3.0, 1.0], 1000))
@@ -188,7 +187,7 @@ class WeightedRandomSampler(Sampler[int]):
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None
     ):
         _check_count(num_samples)
-        _check_replacement(replacement)
+        _check_replacement(replacement, ValueError)
         given = weights if isinstance(weights, _core.Tensor) else tensor(list(weights), dtype=_core.float64)
         self.weights = given.to(_core.float64)
         if self.weights.dim() != 1:
