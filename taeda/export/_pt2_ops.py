@@ -198,6 +198,17 @@ def _pooled(node: Node, g: dict) -> Any:
     return f"max_pool{rank}d_with_indices.default", {"self": args["input"], **keyed}
 
 
+def _unpool(node: Node, g: dict) -> Any:
+    """ATen's op takes the size of the result."""
+    rank = int(node.target.__name__[-2])
+    size = list(node.meta["val"].shape[-rank:])
+    given = {"self": g["input"], "indices": g["indices"], "output_size": size}
+    if rank == 3:
+        many = lambda v: list(v) if isinstance(v, (tuple, list)) else [v] * 3  # noqa: E731
+        given |= {"stride": many(g.get("stride", g["kernel_size"])), "padding": many(g.get("padding", 0))}
+    return f"max_unpool{rank}d.default", given
+
+
 def _interpolate(node: Node, g: dict) -> Any:
     x, mode = g["input"], g.get("mode", "nearest")
     rank = len(x.meta["val"].shape) - 2
@@ -294,6 +305,11 @@ _SPECIAL: dict[str, Callable] = {
     "batch_norm": _batch_norm, "batch_norm_functional": _norm_functional,
     **{f"max_pool{d}d{end}": _pooled for d in (1, 2, 3) for end in ("", "_with_indices")},
     **{f"adaptive_{kind}_pool{d}d": _adaptive for kind in ("avg", "max") for d in (1, 2, 3)},
+    **{f"max_unpool{d}d": _unpool for d in (2, 3)},
+    "affine_grid": lambda node, g: (
+        "affine_grid_generator.default",
+        {"theta": g["theta"], "size": list(g["size"]), "align_corners": bool(g.get("align_corners", False))},
+    ),
     "randint": _randint, "ctc_loss": _ctc_loss,
     "assert_scalar": lambda node, g: ("_assert_scalar.default", {"self": g["condition"], "assert_msg": g["message"]}),
     "edge_pad": lambda node, g: ("pad.default", {"self": g["input"], "pad": g["pad"], "mode": g["mode"]}),

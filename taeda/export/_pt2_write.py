@@ -490,7 +490,7 @@ class _Writer(Layers):
             parts[at : at + 1] = [slice(None)] * (len(shape) - used)
         steps: list[tuple[str, list[tuple[str, Any]]]] = []
         tensors: list[Any] = []
-        dim = 0
+        dim = covered = 0  # ``tensors`` index the first ``covered`` dimensions, those with None not at all
         for part in parts:
             if part is None:
                 steps.append(("unsqueeze.default", [("dim", dim)]))
@@ -501,16 +501,15 @@ class _Writer(Layers):
                     if isinstance(part.step, int) and part.step < 0:
                         raise refuse(node, "a negative step")
             elif isinstance(part, Node) and isinstance(part.meta.get("val"), Tensor):
-                tensors += [None] * (dim - len(tensors)) + [part]
-                dim += self._takes(part) - 1
+                tensors += [None] * (dim - covered) + [part]
+                covered = dim + self._takes(part)
+                dim = covered - 1
             elif isinstance(part, (bool, list)):
                 raise refuse(node, f"an index {part!r}")
             else:
                 steps.append(("select.int", [("dim", dim), ("index", part)]))
                 continue
             dim += 1
-        if tensors and any(p is None or self._is_number(p) for p in parts):
-            raise refuse(node, "an index of tensors with numbers or None among them")
         if tensors:
             steps.append(("index.Tensor", [("indices", tensors)]))
         if not steps:
@@ -531,10 +530,6 @@ class _Writer(Layers):
             rank += {"unsqueeze.default": 1, "select.int": -1}.get(target, 0)
             made.append({**self._meta(value), "sizes": [{"as_int": 1}] * rank, "strides": [{"as_int": 1}] * rank})
         return [*made, self._meta(value)]
-
-    @staticmethod
-    def _is_number(p: Any) -> bool:
-        return not isinstance(p, slice) and not (isinstance(p, Node) and isinstance(p.meta.get("val"), Tensor))
 
     @staticmethod
     def _takes(p: Any) -> int:

@@ -207,3 +207,41 @@ def test_unpooling_that_pytorch_wrote(n):
     given, want = taeda.from_dlpack(x), taeda.from_dlpack(Model()(x))
     assert taeda.equal(program.module()(given), want)
     assert taeda.equal(program.run_decompositions().module()(given), want)
+
+
+INDICES = [
+    "x[i, 1]", "x[1, i]", "x[i, None]", "x[None, i]", "x[i, None, j]", "x[i, 1, j]", "x[0, :, i]", "x[i, :, j, 2]",
+    "x[..., i, 0]", "x[i, :, None, j]", "x[m, 1]", "x[m, None]", "x[k, :, i[:1]]", "x[:, i, 1:3, j]", "x[1:, i, -1, None]",
+    "x[i, 0, j, 1]", "x[i[:, None], 1]", "x[i, ::2, 0, j]", "x[:, m[0], 1]",
+]  # fmt: skip
+WHOLE = [
+    "F.affine_grid(x[:, :2, :3, 0], [4, 1, 3, 3], align_corners=False)",
+    "F.affine_grid(x[:, :3, :4, 0], x.shape[:1] + (1, 2, 3, 3), align_corners=True)",
+    "F.max_unpool2d(*F.max_pool2d(x[..., :6], (1, 2), return_indices=True), (1, 2))",
+    "F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=[6, 7])",
+    "F.max_unpool3d(*F.max_pool3d(x[:, 1:, :, 1:], 2, return_indices=True), 2)",
+    "F.max_unpool3d(*F.max_pool3d(x, 3, 2, 1, return_indices=True), 3, 2, 1, output_size=[5, 6, 7])",
+]
+
+
+@pytest.mark.parametrize("text", [*INDICES, *WHOLE])
+def test_expressions(text):
+    def model(framework):
+        class Model(framework.nn.Module):
+            def forward(self, x, i, j, m, k):
+                return eval(text, {"F": framework.nn.functional}, {"x": x, "i": i, "j": j, "m": m, "k": k})
+
+        return Model()
+
+    x = torch.randn(4, 5, 6, 7, generator=torch.Generator().manual_seed(0))
+    k = torch.zeros(4, 5, dtype=torch.bool)
+    k[0, 1] = k[2, 2] = k[3, 0] = True
+    theirs = (x, torch.tensor([0, 2, 1]), torch.tensor([1, 3, 0]), x[..., 0, 0] > 0, k)
+    ours = tuple(taeda.from_dlpack(v.clone()) for v in theirs)
+    file = io.BytesIO()
+    taeda.export.save(taeda.export.export(model(taeda), ours), file)
+    file.seek(0)
+    made = torch.export.load(file).module()(*theirs)
+    assert torch.equal(made, model(torch)(*theirs)) if text in INDICES else torch.allclose(made, model(torch)(*theirs))
+    file.seek(0)
+    assert taeda.allclose(taeda.export.load(file).module()(*ours), taeda.from_dlpack(made))
