@@ -613,7 +613,7 @@ def test_a_kernel_outside_an_op_is_found():
 LISTS = {
     "_foreach": 39, "_masked_tensor": 10, "_namespaces": 28, "_numpy": 69, "_tiles": 18, "array_api._arranging": 15,
     "array_api._creation": 16, "array_api._elementwise": 59, "array_api._reductions": 16, "array_api.linalg": 14,
-    "aten": 9, "cuda.check": 18, "export._functions": 11, "export._lowering": 17, "export._pt2_ops": 21,
+    "aten": 9, "cuda.check": 18, "export._functions": 11, "export._lowering": 17, "export._pt2_ops": 19,
     "export._pt2_write": 21, "export._unknown_sizes": 12, "functional": 22, "fx._names": 27,
     "fx.experimental.symbolic_shapes": 17, "jit.builtins": 40, "jit.flattening": 14, "jit.library": 11,
     "jit.python": 46, "kernel": 53, "kernels.programs": 22, "masked": 18, "nn.parameter": 14,
