@@ -158,7 +158,7 @@ class Sequential(_Row):
             self.append(module)
         return self
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input):  # scripts take its types from the children
         for module in self:
             input = module(input)
         return input
