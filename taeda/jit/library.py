@@ -29,17 +29,17 @@ def define(name: str, source: str, space: dict[str, Any]) -> None:
 
 # ---- activations -----------------------------------------------------------------------------------------------------
 # made by a function, and hardtanh, which checks its bounds by the dtype
-#: Activations that can write to their input, with the parameters between ``input`` and ``inplace``.
-_INPLACE = {
-    **dict.fromkeys("silu mish hardswish hardsigmoid".split(), ""),
-    "hardtanh": "min_val: float = -1.0, max_val: float = 1.0",
-}
-for _name, _parameters in _INPLACE.items():
-    _given = ", ".join(p.split(":")[0] for p in ["input: Tensor", *filter(None, _parameters.split(", "))])
+for _name in ("silu", "mish", "hardswish", "hardsigmoid"):
     define(_name, f"""
-def {_name}(input: Tensor, {_parameters}{", " if _parameters else ""}inplace: bool = False) -> Tensor:
-    return aten.{_name}_({_given}) if inplace else aten.{_name}({_given})
+def {_name}(input: Tensor, inplace: bool = False) -> Tensor:
+    return aten.{_name}_(input) if inplace else aten.{_name}(input)
 """, globals())  # fmt: skip
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return aten.hardtanh_(input, min_val, max_val) if inplace else aten.hardtanh(input, min_val, max_val)
 
 
 # ops of taeda: ATen has another name for the first and none for the others
@@ -89,14 +89,40 @@ def _unpooled_size(
     input: Tensor, n: int, kernel_size: List[int], stride: Optional[List[int]], padding: List[int],
     output_size: Optional[List[int]],
 ) -> List[int]:  # fmt: skip
-    if output_size is not None:
-        return output_size[-n:]
     kernel, spare = _each(kernel_size, n), _each(padding, n)
     steps = kernel if stride is None or len(stride) == 0 else _each(stride, n)
     out: List[int] = []
     for i in range(n):
-        out.append((input.size(i - n) - 1) * steps[i] - 2 * spare[i] + kernel[i])
+        size = (input.size(i - n) - 1) * steps[i] - 2 * spare[i] + kernel[i]
+        if output_size is not None:
+            if len(output_size) != n and len(output_size) != n + 2:
+                raise ValueError(f"output_size should have {n} or {n + 2} elements, but it has {len(output_size)}")
+            given = output_size[len(output_size) - n + i]
+            if given <= size - steps[i] or given >= size + steps[i]:
+                raise ValueError(f"invalid output_size {output_size}: dim {i} must be within {steps[i]} of {size}")
+            size = given
+        out.append(size)
     return out
+
+
+def _fractional_size(
+    input: Tensor, n: int, output_size: Optional[List[int]], output_ratio: Optional[List[float]]
+) -> List[int]:
+    if output_size is not None:
+        return _each(output_size, n)
+    if output_ratio is None:
+        raise ValueError("fractional_max_pool requires specifying either an output_size or an output_ratio")
+    out: List[int] = []
+    for i in range(n):
+        out.append(int(float(input.size(i - n)) * output_ratio[i if len(output_ratio) > 1 else 0]))
+    return out
+
+
+def _samples(input: Tensor, n: int, samples: Optional[Tensor]) -> Tensor:
+    if samples is not None:
+        return samples
+    batch = 1 if input.dim() == n + 1 else input.size(0)
+    return aten.rand([batch, input.size(-n - 1), n], dtype=input.dtype, device=input.device)
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: List[int], return_indices: bool = False) -> Tensor:
@@ -167,6 +193,28 @@ def adaptive_max_pool{_n}d_with_indices(
     input: Tensor, output_size: List[Optional[int]], return_indices: bool = False
 ) -> Tuple[Tensor, Tensor]:
     return aten.adaptive_max_pool{_n}d(input, _each(_whole(output_size, input), {_n}))
+
+
+def fractional_max_pool{_n}d_with_indices(
+    input: Tensor, kernel_size: List[int], output_size: Optional[List[int]] = None,
+    output_ratio: Optional[List[float]] = None, return_indices: bool = False,
+    _random_samples: Optional[Tensor] = None,
+) -> Tuple[Tensor, Tensor]:
+    return aten.fractional_max_pool{_n}d(
+        input, _each(kernel_size, {_n}), _fractional_size(input, {_n}, output_size, output_ratio),
+        _samples(input, {_n}, _random_samples),
+    )
+
+
+def fractional_max_pool{_n}d(
+    input: Tensor, kernel_size: List[int], output_size: Optional[List[int]] = None,
+    output_ratio: Optional[List[float]] = None, return_indices: bool = False,
+    _random_samples: Optional[Tensor] = None,
+) -> Tensor:
+    return aten.fractional_max_pool{_n}d(
+        input, _each(kernel_size, {_n}), _fractional_size(input, {_n}, output_size, output_ratio),
+        _samples(input, {_n}, _random_samples),
+    )[0]
 """, globals())  # fmt: skip
 
 
@@ -178,9 +226,11 @@ def embedding(
 ) -> Tensor:  # fmt: skip
     index = -1
     if padding_idx is not None:
-        index = padding_idx if padding_idx >= 0 else weight.size(0) + padding_idx
+        rows = weight.size(0)
+        assert padding_idx < rows and padding_idx >= -rows, "Padding_idx must be within num_embeddings"
+        index = padding_idx if padding_idx >= 0 else rows + padding_idx
     if max_norm is not None:
-        raise RuntimeError("embedding: max_norm is not available in scripts")
+        aten.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     return aten.embedding(weight, input, index, scale_grad_by_freq, sparse)
 
 
@@ -200,6 +250,10 @@ def embedding_bag(
         if offsets is None:
             raise ValueError("offsets has to be a 1D Tensor but got None")
         starts = offsets
+    if mode != "sum" and mode != "mean" and mode != "max":
+        raise ValueError("mode has to be one of sum, mean or max")
+    if max_norm is not None:
+        aten.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     number = 0 if mode == "sum" else 1 if mode == "mean" else 2
     return aten.embedding_bag(
         weight, input, starts, scale_grad_by_freq, number, sparse, per_sample_weights, include_last_offset, padding_idx
@@ -232,6 +286,14 @@ def interpolate(
     align_corners: Optional[bool] = None, recompute_scale_factor: Optional[bool] = None, antialias: bool = False,
 ) -> Tensor:  # fmt: skip
     dims = input.dim() - 2
+    if align_corners is not None and (mode == "nearest" or mode == "area" or mode == "nearest-exact"):
+        raise ValueError("align_corners can only be set with the modes linear, bilinear, bicubic and trilinear")
+    if (size is None) == (scale_factor is None):
+        raise ValueError("one of size and scale_factor should be defined")
+    if antialias and (dims != 2 or (mode != "bilinear" and mode != "bicubic")):
+        raise ValueError("antialias is for the modes bilinear and bicubic, and for a 4-D tensor")
+    if size is not None and len(size) != 1 and len(size) != dims:
+        raise ValueError(f"expected a size for each of {dims} dimensions, got {size}")
     if size is not None and len(size) == 1:
         size = [size[0] for _ in range(dims)]
     factors = scale_factor
@@ -290,6 +352,10 @@ def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: Optional[bool] = None,
 ) -> Tensor:  # fmt: skip
+    if mode != "bilinear" and mode != "nearest" and mode != "bicubic":
+        raise ValueError(f"expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+    if padding_mode != "zeros" and padding_mode != "border" and padding_mode != "reflection":
+        raise ValueError(f"expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'")
     how = 0 if mode == "bilinear" else 1 if mode == "nearest" else 2
     edge = 0 if padding_mode == "zeros" else 1 if padding_mode == "border" else 2
     return aten.grid_sampler(input, grid, how, edge, False if align_corners is None else align_corners)

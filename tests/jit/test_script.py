@@ -347,6 +347,49 @@ def test_losses_take_the_arguments_that_their_functions_take(name):
         close(theirs(*args, **given), mine(*ours(args), **ours(given)), f"{name} {given}")
 
 
+X4 = torch.linspace(-1, 1, 96).reshape(2, 3, 4, 4)
+WEIGHT, INDICES, GRID = torch.linspace(0, 1, 30).reshape(10, 3), torch.tensor([1, 2, 4, 9]), torch.zeros(2, 2, 2, 2)
+PLACES = torch.arange(8).expand(2, 3, 8) * 2
+
+
+@pytest.mark.parametrize(
+    "name, args, named",
+    [
+        ("embedding", (INDICES, WEIGHT, 20), {}), ("embedding", (INDICES, WEIGHT, -11), {}),
+        ("embedding_bag", (INDICES, WEIGHT, torch.tensor([0, 2])), {"mode": "median"}),
+        ("grid_sample", (X4, GRID, "wrong"), {}), ("grid_sample", (X4, GRID, "nearest", "wrong"), {}),
+        ("hardtanh", (X4, 2.0, 1.0), {}), ("interpolate", (X4, [5, 5], [2.0, 2.0]), {}), ("interpolate", (X4,), {}),
+        ("interpolate", (X4, [5, 5, 5]), {}), ("interpolate", (X4, [5, 5]), {"align_corners": True}),
+        ("interpolate", (X4, [5, 5]), {"antialias": True}), ("interpolate", (X4, [5, 5]), {"mode": "wrong"}),
+        ("max_unpool1d", (torch.ones(2, 3, 8), PLACES, 2), {"output_size": [19]}),
+    ],
+)  # fmt: skip
+def test_functions_refuse_in_scripts_what_they_refuse_elsewhere(name, args, named):
+    with pytest.raises((ValueError, AssertionError, NotImplementedError)):
+        getattr(torch.nn.functional, name)(*args, **named)
+    with pytest.raises(RuntimeError):
+        taeda.jit.script(getattr(nn.functional, name))(*ours(args), **ours(named))
+
+
+@pytest.mark.parametrize("given", [{"output_size": [2, 2]}, {"output_ratio": [0.5, 0.5]}])
+def test_fractional_pools_in_scripts(given):
+    samples = torch.full((2, 3, 2), 0.5)
+    want = torch.nn.functional.fractional_max_pool2d(X4, 2, **given, _random_samples=samples)
+    scripted = taeda.jit.script(nn.functional.fractional_max_pool2d)
+    close(want, scripted(ours(X4), [2, 2], **given, _random_samples=ours(samples)))
+    assert scripted(ours(X4), [2, 2], **given).shape == want.shape
+
+
+def test_embeddings_in_scripts_keep_to_a_norm():
+    """PyTorch's scripts leave the norm out of account; its functions do not."""
+    for name in ("embedding", "embedding_bag"):
+        weight = ours(WEIGHT)
+        got = taeda.jit.script(getattr(nn.functional, name))(ours(INDICES[None]), weight, max_norm=1.0)
+        want = WEIGHT.clone()
+        close(getattr(torch.nn.functional, name)(INDICES[None], want, max_norm=1.0), got)
+        close(want, weight)
+
+
 @pytest.mark.parametrize("name", ["dropout2d", "softmax"])
 def test_functions_warn_in_scripts_as_elsewhere(name):
     for framework in (torch, taeda):
