@@ -124,8 +124,8 @@ class Build(build_ext):
 #: Compiled with -O2: what every small call runs. A call of the other modules' takes 1 to 2 % longer with -O1, and the
 #: compiler 0.6 of the time; with -O1 here, `a + b` would take 1.3 times as long.
 HOT = (
-    "_native engine fusion gemm guard indexing launching memory module passes plan planners planning pool program random "
-    "recorder reduce replay rowwise short_gemm tensor twins"
+    "_native engine fusion gemm guard indexing launching memory module passes plan planners planning pool program "
+    "random recorder reduce replay rowwise short_gemm tensor twins"
 ).split()
 
 

@@ -68,7 +68,6 @@ SIGNATURES: dict[str, tuple] = {
 }
 
 NOT_READY = 600
-_OUT_OF_MEMORY = 2
 _NAMES = {"win32": ("nvcuda.dll",)}.get(sys.platform, ("libcuda.so.1", "libcuda.so"))
 
 

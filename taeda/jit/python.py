@@ -21,6 +21,7 @@ from ..aten import OpOverload, OpOverloadPacket
 from ..nn import functional, lower
 from ..ops.table import METHODS, OPS
 from . import ir, layers, library, marks, schemas
+from .builtins import SCALARS
 from .dtypes import number
 from .errors import NotSupportedError, Source
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Parts, Sugar, TypeRef, Value
@@ -83,15 +84,8 @@ PLAIN_TYPES: dict[Any, Type] = {
     _core.layout: INT, _core.memory_format: INT, object: ANY,
 }  # fmt: skip
 _FORMS: dict[Any, str] = {getattr(builtins, name): name for name in FORM_NAMES if hasattr(builtins, name)}
-_MATH = {
-    getattr(math, name): f"aten::{name}"
-    for name in (
-        "sqrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 fabs "
-        "lgamma "
-        "gamma erf erfc ldexp floor ceil fmod degrees radians modf frexp factorial isnan isinf isfinite copysign gcd "
-        "pow"
-    ).split()
-}
+#: Python's functions of numbers that scripts have.
+_MATH = {getattr(math, name): f"aten::{name}" for name in (*SCALARS, "ldexp") if hasattr(math, name)}
 _MATH[math.remainder] = "aten::mathremainder"
 
 

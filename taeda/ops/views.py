@@ -511,7 +511,6 @@ def view_alias(input):
 
 view_alias.traits["lowering"] = lambda input: input[...]
 view_alias.vjp(input=lambda g: g)
-alias_view = view_alias
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
