@@ -618,7 +618,7 @@ LISTS = {
     "fx.experimental.symbolic_shapes": 17, "jit.builtins": 40, "jit.flattening": 14,
     "jit.python": 12, "kernel": 53, "kernels.programs": 22, "masked": 18, "nn.parameter": 14,
     "onnx.translate.complex": 41, "onnx.translate.elementwise": 19, "onnx.translate.shape": 12,
-    "onnx.translate.sizes": 10, "onnx.translate.special": 35, "ops.conversion": 13, "ops.exchange": 17,
+    "onnx.translate.sizes": 10, "ops.conversion": 13, "ops.exchange": 17,
     "ops.inplace": 56, "overrides": 13, "profiler.recording": 12, "sparse": 9, "standin.internals": 15,
     "utils._check_step": 10, "utils._python_dispatch": 21,
 }  # fmt: skip

@@ -5,22 +5,25 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from taeda._core import Op
+from taeda.ops import bessel, orthogonal, special
 from taeda.ops.table import OPS
+from taeda.ops.traits import is_pointwise
 
 from ..writer import Value, Writer
 from .scalars import write
 from .table import translates
 
-#: Ops whose expression is written as it is.
-_EXPRESSIONS = """
-    lgamma digamma trigamma erfinv erfcx ndtri i0 i0e i1 i1e zeta igamma igammac
-    bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0
-    scaled_modified_bessel_k1 spherical_bessel_j0 airy_ai
-    chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
-    shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v
-    shifted_chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l
-    legendre_polynomial_p
-""".split()
+#: Those with shorter forms than their expressions.
+_SHORTER = frozenset(("erf", "erfc", "ndtr", "entr", "log_ndtr_kernel", "i1_over"))
+#: Ops whose expression is written as it is: the pointwise ops of these modules.
+EXPRESSIONS = [
+    name
+    for module in (special, bessel, orthogonal)
+    for name, op in vars(module).items()
+    if type(op) is Op and is_pointwise(op) and op.__module__ == module.__name__ and op.name == name
+    if not op.writes and name not in _SHORTER
+]
 
 
 def _expression(name: str) -> None:
@@ -32,7 +35,7 @@ def _expression(name: str) -> None:
     translates(name)(translator)
 
 
-for _name in _EXPRESSIONS:
+for _name in EXPRESSIONS:
     _expression(_name)
 
 
