@@ -615,7 +615,7 @@ LISTS = {
     "array_api._creation": 16, "array_api._elementwise": 59, "array_api._reductions": 16, "array_api.linalg": 14,
     "aten": 9, "cuda.check": 18, "export._functions": 11, "export._lowering": 17, "export._pt2_ops": 19,
     "export._pt2_write": 21, "export._unknown_sizes": 12, "functional": 22, "fx._names": 27,
-    "fx.experimental.symbolic_shapes": 17, "jit.builtins": 40, "jit.flattening": 14,
+    "fx.experimental.symbolic_shapes": 17, "jit.builtins": 24, "jit.flattening": 14,
     "jit.python": 12, "kernel": 53, "kernels.programs": 22, "masked": 18, "nn.parameter": 14,
     "onnx.translate.complex": 41, "onnx.translate.elementwise": 19, "onnx.translate.shape": 12,
     "onnx.translate.sizes": 10, "ops.conversion": 13, "ops.exchange": 17,

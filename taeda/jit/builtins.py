@@ -17,7 +17,7 @@ from .. import _core, autograd, random
 from .._core import Tensor, device
 from ..nn import functional as F
 from ..nn.utils import rnn
-from ..ops.table import METHODS, OPS
+from ..ops.table import OPS
 from ..ops.views import broadcast_shapes
 from .arithmetic import ARITHMETIC, from_float, from_tensor, from_text, larger, smaller, wrapping
 from .dtypes import CONVERT, number
@@ -358,15 +358,6 @@ def _grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fa
     return list(autograd.grad(outputs, inputs, given, retain_graph, create_graph, allow_unused=allow_unused))
 
 
-def _lists(name: str) -> Callable:
-    """An op that gives a tuple of tensors, as the list that scripts want."""
-    return lambda *args, **keywords: list(_named(name)(*args, **keywords))
-
-
-def _named(name: str) -> Callable:
-    return OPS.get(name) or METHODS.get(name) or getattr(Tensor, name)
-
-
 def member(name: str) -> Callable:
     """A function that calls the method ``name`` of a tensor, or reads the attribute: a sparse tensor's class has its
     own.
@@ -405,7 +396,7 @@ TENSORS: dict[str, Callable] = {
     "pad_sequence": rnn.pad_sequence,
     "_shape_as_tensor": lambda x: _tensor(list(x.shape)),
     "numpy_T": lambda x: x.T, "T": lambda x: x.T, "H": lambda x: x.H,
-    "nonzero_numpy": lambda x: list(OPS["nonzero"](x, as_tuple=True)), "stride": lambda x: list(x.stride()),
+    "nonzero_numpy": lambda x: OPS["nonzero"](x, as_tuple=True), "stride": lambda x: list(x.stride()),
     "stride.int": lambda x, dim: x.stride(dim),
     "_tensor_to_list": lambda x: x.tolist(), "_list_to_tensor": _tensor, "_set_item": _set_item, "append": _append,
     "__contains__": operator.contains, "dict": dict, "_dim_arange": lambda like, dim: _arange(like.shape[dim]),
@@ -422,17 +413,7 @@ TENSORS |= {
         "to_sparse_bsr to_sparse_bsc"
     ).split()
 }
-TENSORS |= {
-    f"{name}": _lists(name)
-    for name in (
-        "split unbind chunk split_with_sizes tensor_split hsplit vsplit dsplit unsafe_split unsafe_chunk "
-        "unsafe_split_with_sizes meshgrid broadcast_tensors atleast_1d atleast_2d atleast_3d where.list"
-    ).split()
-    if name in OPS or name in METHODS
-}
-del TENSORS["atleast_1d"], TENSORS["atleast_2d"], TENSORS["atleast_3d"]
-TENSORS |= {f"atleast_{n}d.Sequence": _lists(f"atleast_{n}d") for n in (1, 2, 3)}
-TENSORS |= {"split.str": _split, "where": lambda c, *v: OPS["where"](c, *v) if v else list(OPS["where"](c))}
+TENSORS["split.str"] = _split
 # ---- what is part of the language ------------------------------------------------------------------------------------
 #: Ops of the namespace ``prim``.
 PRIMITIVES: dict[str, Callable] = {

@@ -6,6 +6,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
+from typing import Any
 
 from .._core import Tensor
 from .._schema import Argument, _parts, parse_schema
@@ -77,7 +78,7 @@ class Schema:
             return TENSORS.get(named) or SCALARS.get(named) or SCALARS[self.name]
         function = find_function(self.space, self.name, self.overload)
         assert function is not None, self.text
-        return function
+        return _with_a_list(function) if self.result == list_of(TENSOR) else function
 
     @property
     def qualified(self) -> str:
@@ -86,6 +87,16 @@ class Schema:
 
     def __str__(self) -> str:
         return self.text
+
+
+def _with_a_list(function: Callable) -> Callable:
+    """``function``, whose result is a list where it is a tuple: scripts have tensors in lists."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        return list(result) if isinstance(result, tuple) else result
+
+    return run
 
 
 def _parameter(a: Argument) -> Parameter:

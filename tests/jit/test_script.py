@@ -347,6 +347,22 @@ def test_losses_take_the_arguments_that_their_functions_take(name):
         close(theirs(*args, **given), mine(*ours(args), **ours(given)), f"{name} {given}")
 
 
+@pytest.mark.parametrize("name, args", [
+    ("gradient", ()), ("unbind_copy", ()), ("split_copy", (1,)), ("split_with_sizes_copy", ([1, 2],)),
+    ("tensor_split", (3,)), ("hsplit", (5,)), ("where", ()),
+])  # fmt: skip
+def test_what_gives_several_tensors_gives_a_list(name, args):
+    """In scripts, also where Python's function gives a tuple."""
+    x = torch.arange(15.0).reshape(3, 5)
+    given = ", ".join(("x", *map(repr, args)))
+    results = [
+        framework.jit.CompilationUnit(f"def f(x):\n    return torch.{name}({given})\n").f(x)
+        for framework, x in ((torch, x), (taeda, ours(x)))
+    ]
+    assert [type(r) for r in results] == [list, list]
+    close(*results)
+
+
 X4 = torch.linspace(-1, 1, 96).reshape(2, 3, 4, 4)
 WEIGHT, INDICES, GRID = torch.linspace(0, 1, 30).reshape(10, 3), torch.tensor([1, 2, 4, 9]), torch.zeros(2, 2, 2, 2)
 PLACES = torch.arange(8).expand(2, 3, 8) * 2
