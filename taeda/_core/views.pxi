@@ -216,14 +216,14 @@ def view_reshape(Tensor input, shape):
 def merged_sizes(Tensor input, start_dim, end_dim):
     """The sizes of ``input`` with dimensions ``start_dim`` to ``end_dim`` merged into one; None where they are one."""
     cdef int first = wrap_dim(start_dim, input.nd, "flatten"), last = wrap_dim(end_dim, input.nd, "flatten")
-    cdef object sizes
+    cdef tuple sizes
     if first > last:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if input.nd == 0:
         return (1,)
     if first == last:
         return None
-    sizes = input.shape
+    sizes = tuple(input.shape) if tracers else whole_tuple(input.nd, input.sizes)
     merged = 1
     for size in sizes[first:last + 1]:
         merged = merged * size

@@ -17,6 +17,7 @@ from .. import _core
 from .._core import Composite
 from .._core import dtype as _dtype
 from .._core.formats import is_channels_last as _is_channels_last
+from .._core.plan import once_per_form as _once_per_form
 from ..ops import activation as _activation
 from ..ops import dropout as _dropout
 from ..ops.table import OPS as _OPS
@@ -741,10 +742,6 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 # ---- rearranging ----------------------------------------------------------------------------------------------------
-def _kept_format(input: Tensor) -> Any:
-    return taeda.preserve_format if _is_channels_last(input) else taeda.contiguous_format
-
-
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Channels to pixels: ``r * r`` channels become one that is ``r`` times as high and wide (Shi et al. 2016).
 
@@ -764,27 +761,44 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         tensor([[[0, 1],
                  [2, 3]]])
     """
+    last = _is_channels_last(input)
+    moves = _shuffled(input.shape, upscale_factor, last)
+    return _moved_pixels(input, moves, last)
+
+
+@_once_per_form
+def _shuffled(shape: Any, upscale_factor: Any, last: bool) -> Any:
+    """Sizes, order of dimensions, and sizes again that make :func:`pixel_shuffle`, of what lies in memory with channels
+    ``last``; None where nothing moves."""
     r = _core.whole_numbers(upscale_factor, "pixel_shuffle", "upscale_factor")
-    if input.dim() < 3:
+    if len(shape) < 3:
         raise RuntimeError(
-            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)"
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
         )
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    *batch, c, h, w = input.shape
+    *batch, c, h, w = shape
     if c % (r * r):
         raise RuntimeError(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
             f"but input.size(-3)={c} is not divisible by {r * r}"
         )
+    if r == 1:
+        return None
     n = len(batch)
-    if r == 1:  # nothing moves, and yet it is no view
-        return input.clone(memory_format=_kept_format(input))
-    if _is_channels_last(input):  # the same on what lies in memory
-        x = input.permute(0, 2, 3, 1).reshape(*batch, h, w, c // (r * r), r, r)
-        return x.permute(0, 1, 4, 2, 5, 3).reshape(*batch, h * r, w * r, c // (r * r)).permute(0, 3, 1, 2)
-    x = input.reshape(*batch, c // (r * r), r, r, h, w)
-    return x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*batch, c // (r * r), h * r, w * r)
+    if last:
+        return (*batch, h, w, c // (r * r), r, r), (0, 1, 4, 2, 5, 3), (*batch, h * r, w * r, c // (r * r))
+    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return (*batch, c // (r * r), r, r, h, w), order, (*batch, c // (r * r), h * r, w * r)
+
+
+def _moved_pixels(input: Tensor, moves: Any, last: bool) -> Tensor:
+    if moves is None:  # nothing moves, and yet it is no view
+        return input.clone(memory_format=taeda.preserve_format if last else taeda.contiguous_format)
+    sizes, order, result = moves
+    if last:  # the same on what lies in memory
+        return input.permute(0, 2, 3, 1).reshape(sizes).permute(order).reshape(result).permute(0, 3, 1, 2)
+    return input.reshape(sizes).permute(order).reshape(result)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -804,27 +818,33 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         >>> F.pixel_unshuffle(taeda.arange(4).reshape(1, 2, 2), 2).flatten()
         tensor([0, 1, 2, 3])
     """
+    last = _is_channels_last(input)
+    moves = _unshuffled(input.shape, downscale_factor, last)
+    return _moved_pixels(input, moves, last)
+
+
+@_once_per_form
+def _unshuffled(shape: Any, downscale_factor: Any, last: bool) -> Any:
+    """As :func:`_shuffled`, of :func:`pixel_unshuffle`."""
     r = _core.whole_numbers(downscale_factor, "pixel_unshuffle", "downscale_factor")
-    if input.dim() < 3:
+    if len(shape) < 3:
         raise RuntimeError(
-            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} "
-            "dimension(s)"
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
         )
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    *batch, c, h, w = input.shape
+    *batch, c, h, w = shape
     if h % r or w % r:
         raise RuntimeError(
             f"pixel_unshuffle expects height and width to be divisible by downscale_factor, but got {h}x{w} and {r}"
         )
+    if r == 1:
+        return None
     n = len(batch)
-    if r == 1:  # nothing moves, and yet it is no view
-        return input.clone(memory_format=_kept_format(input))
-    if _is_channels_last(input):
-        x = input.permute(0, 2, 3, 1).reshape(*batch, h // r, r, w // r, r, c)
-        return x.permute(0, 1, 3, 5, 2, 4).reshape(*batch, h // r, w // r, c * r * r).permute(0, 3, 1, 2)
-    x = input.reshape(*batch, c, h // r, r, w // r, r)
-    return x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*batch, c * r * r, h // r, w // r)
+    if last:
+        return (*batch, h // r, r, w // r, r, c), (0, 1, 3, 5, 2, 4), (*batch, h // r, w // r, c * r * r)
+    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return (*batch, c, h // r, r, w // r, r), order, (*batch, c * r * r, h // r, w // r)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
