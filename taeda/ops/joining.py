@@ -198,7 +198,7 @@ def hstack(tensors):
         tensor([[1., 0., 5.],
                 [0., 1., 5.]])
     """
-    tensors = [_at_least(x, 1) for x in _listed(tensors, "hstack")]
+    tensors = [x if x.dim() else _at_least(x, 1) for x in _listed(tensors, "hstack")]
     return cat(tensors, 0 if tensors[0].dim() == 1 else 1)
 
 
@@ -218,7 +218,7 @@ def vstack(tensors):
                 [3, 4],
                 [5, 6]])
     """
-    return cat([_at_least(x, 2) for x in _listed(tensors, "vstack")], 0)
+    return cat([x if x.dim() > 1 else _at_least(x, 2) for x in _listed(tensors, "vstack")], 0)
 
 
 row_stack = renamed(vstack, "row_stack")

@@ -51,6 +51,36 @@ def test_comparisons():
     same(lambda f: [f.device("xpu:0").type, f.device("xpu:0").index, str(f.device("xpu:0")), f.device("hip").index])
 
 
+MOVES = [  # positional and named arguments of `to`
+    (("cpu",), {}),
+    (("cpu", None, False, True), {}),
+    ((), {"device": "cpu", "non_blocking": True}),
+    ((), {"device": None, "dtype": "float32"}),
+    ((), {"device": "cpu", "dtype": "float64", "copy": True}),
+    (("cpu",), {"dtype": "complex64"}),
+    ((), {"device": "cpu", "copy": True}),
+    (("cpu",), {"memory_format": "channels_last"}),
+    (("meta",), {}),
+    ((), {"no_such": 1}),
+    (([],), {}),
+]
+
+
+@pytest.mark.parametrize("args, kwargs", MOVES)
+@pytest.mark.parametrize("kind", ["float32", "complex64"])
+def test_moves_of_what_is_there(kind, args, kwargs):
+    """The tensor itself where nothing changes, else a copy."""
+
+    def moved(f):
+        x = f.ones(1, 2, 2, 2, dtype=getattr(f, kind))
+        named = {k: getattr(f, v) if k in ("dtype", "memory_format") else v for k, v in kwargs.items()}
+        y = x.to(*args, **named)
+        again = x.to(*[f.device(a) if isinstance(a, str) else a for a in args], **named)
+        return [(z is x, z.dtype, z.device, z.stride()) for z in (y, again, x.cpu(), x.to(x), x.to(f.device("cpu")))]
+
+    same(moved)
+
+
 @pytest.mark.parametrize("name", ["cuda", "cuda:0", "xpu", "xpu:0", "bad", 0, 1, -1])
 def test_tensors_and_modules_there(name):
     for make in (

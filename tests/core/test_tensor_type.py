@@ -166,3 +166,13 @@ assert [w.category for w in found] == [UserWarning] * 4 and all("deprecated" in 
 assert {w.filename for w in found} == {"<string>"}
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_sizes_of_many_forms():
+    """Sizes are kept from tensor to tensor, and never mixed up."""
+    for _ in range(2):
+        for a in range(40):
+            for b in range(40):
+                x = taeda.empty(1).expand(a, b)
+                assert x.shape == (a, b) and x.size() == taeda.Size([a, b]) and x.T.shape == (b, a)
+                assert x[None].shape == (1, a, b) and type(x.shape) is taeda.Size
