@@ -34,7 +34,7 @@ class ZipLoader:
         self.map_location = map_location
         self.share = share
         self.stored: dict[str, Stored] = {}
-        self.swap = False
+        self.swap = options.byteorder != sys.byteorder
         if self.archive.has("byteorder"):
             order = bytes(self.archive.read("byteorder"))
             if order not in (b"little", b"big"):

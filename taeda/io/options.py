@@ -11,11 +11,13 @@ class Options(threading.local):
     Attributes:
         skip_data: leave the bytes of tensors out.
         checksums: write checksums of records.
+        byteorder: the order of bytes in archives that do not say it, as ``sys.byteorder`` names them.
         mmap: map files where a call does not say whether to.
     """
 
     skip_data = False
     checksums = True
+    byteorder: str = "little"
     mmap = False
 
 

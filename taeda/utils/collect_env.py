@@ -5,10 +5,16 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
+import subprocess
 import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["SystemEnv", "get_env_info", "get_pretty_env_info", "main"]
+__all__ = [
+    "SystemEnv", "get_cpu_info", "get_env_info", "get_gcc_version", "get_gpu_info", "get_nvidia_driver_version",
+    "get_pretty_env_info", "main", "run",
+]  # fmt: skip
 
 #: Packages that taeda needs, and packages that it uses if they are installed.
 _PACKAGES = ("numpy", "llvmlite", "scipy-openblas32", "scipy", "safetensors", "onnx", "tensorboard", "mpi4py", "torch")
@@ -54,6 +60,40 @@ def get_pretty_env_info() -> str:
         *(f"{name}: {version}" for name, version in info.packages.items()),
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def run(command: str | list[str]) -> tuple[int, str, str]:
+    """The exit status of a command, and what it printed; text is a line for the shell."""
+    done = subprocess.run(command, capture_output=True, text=True, shell=isinstance(command, str))
+    return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+
+def _first_match(run_lambda: Callable, command: str, pattern: str) -> str | None:
+    status, printed, _ = run_lambda(command)
+    found = None if status else re.search(pattern, printed)
+    return found[1] if found else None
+
+
+def get_cpu_info(run_lambda: Callable) -> str:
+    """What the system says of the processor, by a function like :func:`run`."""
+    status, printed, errors = run_lambda("sysctl -n machdep.cpu.brand_string" if sys.platform == "darwin" else "lscpu")
+    return errors if status else printed
+
+
+def get_gpu_info(run_lambda: Callable) -> str | None:
+    """The GPUs of NVIDIA, one a line; None if there are none."""
+    status, printed, _ = run_lambda("nvidia-smi -L")
+    return None if status else re.sub(r" \(UUID: .+?\)", "", printed)
+
+
+def get_nvidia_driver_version(run_lambda: Callable) -> str | None:
+    """The version of NVIDIA's driver, or None."""
+    return _first_match(run_lambda, "nvidia-smi", r"Driver Version: (.*?) ")
+
+
+def get_gcc_version(run_lambda: Callable) -> str | None:
+    """What ``gcc --version`` says after the name, or None."""
+    return _first_match(run_lambda, "gcc --version", r"gcc (.*)")
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from taeda import io as files
 from taeda import serialization
 from taeda.io.archive import ArchiveReader, ArchiveWriter
 from taeda.kernels.files import atomic_write
+from taeda.standin.internals import utils as internals
 
 EXPECTED = (RuntimeError, pickle.UnpicklingError, EOFError)
 
@@ -410,6 +411,22 @@ def test_byte_order(tmp_path):
     writer.add("data/0", struct.pack(">4f" if other == b"big" else "<4f", 1, 2, 3, 4))
     writer.close()
     assert loaded(buffer.getvalue()).tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_byte_order_of_archives_that_do_not_say_it():
+    buffer = io.BytesIO()
+    writer = ArchiveWriter(buffer, "archive")
+    writer.add("data.pkl", tensor_pickle())
+    writer.add("data/0", struct.pack(">4f", 1, 2, 3, 4))
+    writer.close()
+    before = internals.get_default_load_endianness()
+    try:
+        internals.set_default_load_endianness(internals.LoadEndianness.BIG)
+        assert internals.get_default_load_endianness() is internals.LoadEndianness.BIG
+        assert loaded(buffer.getvalue()).tolist() == [1.0, 2.0, 3.0, 4.0]
+        assert loaded(saved(taeda.ones(2))).tolist() == [1, 1]  # says it
+    finally:
+        internals.set_default_load_endianness(before)
 
 
 PYTHON_2 = (  # [b"\xc5\xbc", zeros(1)], in the format before 1.6

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import taeda
+from taeda.io.options import Options
 from taeda.utils import _pytree
 
 
@@ -128,20 +129,17 @@ def get_default_load_endianness() -> LoadEndianness | None:
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """The order of bytes in files that do not say it: the machine's, which is the only one that can be set.
+    """The order of bytes in archives that do not say it: the least significant first by default.
 
     Raises:
         TypeError: ``endianness`` is no LoadEndianness.
-        NotImplementedError: it is another order.
     """
     global _order
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    if endianness not in (None, LoadEndianness.NATIVE, LoadEndianness[sys.byteorder.upper()]):
-        taeda._refuse.refuse(
-            f"set_default_load_endianness({endianness})", "files are read in the machine's order of bytes"
-        )
     _order = endianness
+    order = endianness or LoadEndianness.LITTLE
+    Options.byteorder = sys.byteorder if order is LoadEndianness.NATIVE else order.name.lower()
 
 
 def get_default_mmap_options() -> int:
