@@ -26,7 +26,7 @@ class Ignored:
         """Nothing is kept."""
 
 
-class TextError(UnpicklingError, UnicodeDecodeError):
+class TextError(UnicodeDecodeError, UnpicklingError):
     """Text that Python 2 wrote is in another encoding."""
 
 
