@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,8 @@ def step_of(graph: Graph, target: str, args: list, kwargs: dict, name: str) -> N
         if function is None:
             raise bad(f"{target!r:.80} is no function that programs may call")
         return graph.call_function(function, tuple(args), name=name)
+    if target == "torch.sym_float" and len(args) == 1:
+        return graph.call_function(operator.truediv, (args[0], 1), name=name)
     if target.startswith("torch._functorch.predispatch."):
         raise bad("the program has steps of vmap, of an associative_scan. Call run_decompositions() before saving it")
     if not target.startswith("torch.ops.aten."):

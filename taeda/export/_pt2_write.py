@@ -43,10 +43,26 @@ from .graph_signature import (
 __all__ = ["records_of"]
 
 _TREES = {
-    "add": "Add", "mul": "Mul", "floordiv": "FloorDiv", "mod": "Mod", "max": "Max", "min": "Min", "eq": "Equality",
-    "ne": "Unequality", "lt": "StrictLessThan", "le": "LessThan", "gt": "StrictGreaterThan", "ge": "GreaterThan",
-    "and": "And", "or": "Or", "not": "Not",
-}  # fmt: skip
+    "add": "Add",
+    "mul": "Mul",
+    "floordiv": "FloorDiv",
+    "mod": "Mod",
+    "max": "Max",
+    "min": "Min",
+    "eq": "Equality",
+    "ne": "Unequality",
+    "lt": "StrictLessThan",
+    "le": "LessThan",
+    "gt": "StrictGreaterThan",
+    "ge": "GreaterThan",
+    "and": "And",
+    "or": "Or",
+    "not": "Not",
+    "truediv": "IntTrueDiv",
+    "pow": "PowByNatural",
+}
+#: The functions of sizes that are others, or missing, where an argument is no whole number.
+_TREES_OF_FLOATS = {"truediv": "FloatTrueDiv", "pow": "FloatPow", "floordiv": None, "mod": None}  # fmt: skip
 _CONTROL = {
     _control_flow.cond: "cond", _control_flow.while_loop: "while_loop", _control_flow.map: "map_impl",
     _control_flow.scan: "scan",
@@ -216,9 +232,13 @@ class _Writer(Layers):
             return f"Add({parts[0]}, Mul(Integer(-1), {parts[1]}))"
         if x.head == "neg":
             return f"Mul(Integer(-1), {parts[0]})"
-        if x.head not in _TREES:
+        name = _TREES.get(x.head)
+        if x.head in _TREES_OF_FLOATS and any(map(_is_float, x.args)):
+            parts = [p if _is_float(a) else f"ToFloat({p})" for p, a in zip(parts, x.args, strict=True)]
+            name = _TREES_OF_FLOATS[x.head]
+        if name is None:
             raise ValueError(f"export.save: the size {x} has no form in files of PyTorch. Save with format='taeda'")
-        return f"{_TREES[x.head]}({', '.join(parts)})"
+        return f"{name}({', '.join(parts)})"
 
     def _ranges(self) -> dict:
         found = {}
@@ -537,6 +557,11 @@ class _Writer(Layers):
             return 0
         value = p.meta.get("val") if isinstance(p, Node) else None
         return value.dim() if isinstance(value, Tensor) and value.dtype in (_core.bool_, _core.uint8) else 1
+
+
+def _is_float(x: Any) -> bool:
+    """Whether an expression of sizes has a result that is no whole number, or is not known as one."""
+    return x.head == "truediv" or any(map(_is_float, x.args)) if isinstance(x, Expr) else isinstance(x, float)
 
 
 def _metadata(node: Node) -> dict[str, str]:

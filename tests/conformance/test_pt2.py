@@ -245,3 +245,40 @@ def test_expressions(text):
     assert torch.equal(made, model(torch)(*theirs)) if text in INDICES else torch.allclose(made, model(torch)(*theirs))
     file.seek(0)
     assert taeda.allclose(taeda.export.load(file).module()(*ours), taeda.from_dlpack(made))
+
+
+SIZES = [
+    "x * (n / 2)", "x * (n / 2 / 3)", "x * (n / x.shape[1] + 1)", "x / n**0.5", "x * (n * x.shape[1]) ** -0.5",
+    "x * (n * 1.5 - 0.5)", "x * n**2", "x * (n * 0.5)", "x.new_full((n,), (n - 1) / (n + 1))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SIZES)
+def test_numbers_made_of_sizes(text):
+    def model(framework):
+        class Model(framework.nn.Module):
+            def forward(self, x):
+                return eval(text, {}, {"x": x, "n": x.shape[0]})
+
+        return Model()
+
+    x, longer = torch.randn(6, 4), torch.randn(9, 4)
+    for framework, given in ((torch, x), (taeda, taeda.from_dlpack(x))):
+        sizes = ({0: framework.export.Dim("n", min=2, max=64)},)
+        file = io.BytesIO()
+        framework.export.save(framework.export.export(model(framework), (given,), dynamic_shapes=sizes), file)
+        file.seek(0)
+        assert torch.allclose(torch.export.load(file).module()(longer), model(torch)(longer))
+        file.seek(0)
+        ours = taeda.export.load(file).module()(taeda.from_dlpack(longer))
+        assert taeda.allclose(ours, taeda.from_dlpack(model(torch)(longer)))
+
+
+def test_sizes_without_a_form_in_files_of_pytorch():
+    class Model(taeda.nn.Module):
+        def forward(self, x):
+            return x * ((x.shape[0] / 2) // 1)
+
+    program = taeda.export.export(Model(), (taeda.ones(6),), dynamic_shapes=({0: taeda.export.Dim("n", min=2)},))
+    with pytest.raises(ValueError, match="has no form in files of PyTorch"):
+        taeda.export.save(program, io.BytesIO())
