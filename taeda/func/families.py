@@ -83,7 +83,9 @@ def _extreme(call: Call) -> Any:
 
 @rule("median_all", "nanmedian_all")
 def _middle(call: Call) -> Any:
-    if not call["input"].numel():
+    """Along each example as a row; where a gradient is asked for, example by example: equal numbers share it, and along
+    a dimension they do not."""
+    if not call["input"].numel() or call["input"].physical.requires_grad:
         return NotImplemented
     name = "median_dim" if call.op.name == "median_all" else "nanmedian_dim"
     return call.wrap(OPS[name](call["input"].physical.reshape(call.mode.size, -1), 1)[0])

@@ -79,3 +79,14 @@ def test_distributions_check_what_all_examples_are_given():
     taeda.manual_seed(0)
     drawn = vmap(lambda s: D.Categorical(logits=s).sample(), randomness="different")(taeda.zeros(50, 4))
     assert drawn.unique().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian", "max", "min", "amax", "prod", "norm", "std"])
+def test_gradients_of_whole_examples_with_equal_numbers(name):
+    x = taeda.tensor([[1.0, 2, 2, 3, 0], [5, 5, 5, 5, 5.5], [0, 0, 3, 3, 3]])
+    function = getattr(taeda, name)
+    expected = taeda.stack([grad(function)(v) for v in x])
+    assert taeda.allclose(vmap(grad(function))(x), expected)
+    assert taeda.allclose(vmap(grad(function), in_dims=1)(x.T), expected)
+    assert taeda.allclose(grad(lambda x: vmap(function)(x).sum())(x), expected)
+    assert taeda.allclose(vmap(function)(x), taeda.stack([function(v) for v in x]))
