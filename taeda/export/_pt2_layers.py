@@ -137,16 +137,23 @@ class Layers:
         weights = given.get("per_sample_weights")
         weights = {"as_none": True} if weights is None else self._argument(weights)
         if value.dim() == 2:
-            if isinstance(value.shape[0], _Symbolic) or isinstance(value.shape[1], _Symbolic):
-                raise refuse(node, "bags of sizes that may change")
+            count, width = value.shape
+            if isinstance(width, _Symbolic):
+                raise refuse(node, "bags of a size that may change")
             x = self._part(f"{label}_flat", "reshape.default", x, 1, value, shape=[-1])
             if "as_tensor" in weights:
                 like = given["per_sample_weights"].meta["val"]
                 weights = self._part(f"{label}_weights", "reshape.default", weights, 1, like, shape=[-1])
-            count, width = value.shape
-            ends = [("start", 0), ("end", count * width), ("step", width)]
-            self._sized(f"{label}_offsets", "arange.start_step", value, ends, 1)
-            starts: dict = {"as_tensor": {"name": f"{label}_offsets"}}
+            if isinstance(count, _Symbolic):  # 0, width, 2 width ... from as many ones
+                starts = self._part(f"{label}_column", "select.int", self._argument(indices), 1, value, dim=1, index=0)
+                starts = self._part(f"{label}_ones", "ones_like.default", starts, 1, value)
+                starts = self._part(f"{label}_counted", "cumsum.default", starts, 1, value, dim=0)
+                starts = self._part(f"{label}_before", "sub.Scalar", starts, 1, value, other=1)
+                starts = self._part(f"{label}_offsets", "mul.Scalar", starts, 1, value, other=width)
+            else:
+                ends = [("start", 0), ("end", count * width), ("step", width)]
+                self._sized(f"{label}_offsets", "arange.start_step", value, ends, 1)
+                starts = {"as_tensor": {"name": f"{label}_offsets"}}
         else:
             starts = self._argument(offsets)
         padding = given.get("padding_idx")

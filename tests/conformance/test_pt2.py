@@ -282,3 +282,28 @@ def test_sizes_without_a_form_in_files_of_pytorch():
     program = taeda.export.export(Model(), (taeda.ones(6),), dynamic_shapes=({0: taeda.export.Dim("n", min=2)},))
     with pytest.raises(ValueError, match="has no form in files of PyTorch"):
         taeda.export.save(program, io.BytesIO())
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bags_as_rows_of_a_matrix_of_any_length(mode, weighted):
+    if weighted and mode != "sum":
+        pytest.skip("only sums have weights")
+
+    class Model(taeda.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bag = taeda.nn.EmbeddingBag(10, 4, mode=mode, padding_idx=2)
+
+        def forward(self, x, w):
+            return self.bag(x, per_sample_weights=w if weighted else None) * w.shape[0]
+
+    model, n = Model(), taeda.export.Dim("n", min=2, max=64)
+    given, longer = [(taeda.arange(3 * k).view(k, 3), taeda.randn(k, 3)) for k in (2, 3)]
+    file = io.BytesIO()
+    taeda.export.save(taeda.export.export(model, given, dynamic_shapes=({0: n}, {0: n})), file)
+    file.seek(0)
+    made = torch.export.load(file).module()(*map(torch.from_dlpack, longer))
+    assert taeda.allclose(taeda.from_dlpack(made.detach()), model(*longer))
+    file.seek(0)
+    assert taeda.allclose(taeda.export.load(file).module()(*longer), model(*longer))
