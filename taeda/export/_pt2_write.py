@@ -232,13 +232,13 @@ class _Writer(Layers):
             return f"Add({parts[0]}, Mul(Integer(-1), {parts[1]}))"
         if x.head == "neg":
             return f"Mul(Integer(-1), {parts[0]})"
-        name = _TREES.get(x.head)
+        function = _TREES.get(x.head)
         if x.head in _TREES_OF_FLOATS and any(map(_is_float, x.args)):
             parts = [p if _is_float(a) else f"ToFloat({p})" for p, a in zip(parts, x.args, strict=True)]
-            name = _TREES_OF_FLOATS[x.head]
-        if name is None:
+            function = _TREES_OF_FLOATS[x.head]
+        if function is None:
             raise ValueError(f"export.save: the size {x} has no form in files of PyTorch. Save with format='taeda'")
-        return f"{name}({', '.join(parts)})"
+        return f"{function}({', '.join(parts)})"
 
     def _ranges(self) -> dict:
         found = {}

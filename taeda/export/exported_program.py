@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -94,7 +95,9 @@ class _CodeGen(_PyTreeCodeGen):
 
 
 class _Program(GraphModule):
-    """The module of an ExportedProgram. The grad mode is as before after a call."""
+    """The module of an ExportedProgram. The grad mode is as before after a call. Arguments that do not fit the program
+    are a ValueError, not the TypeError of a call.
+    """
 
     def train(self, mode: bool = True) -> Any:
         raise NotImplementedError("Calling train() is not supported yet.")
@@ -106,6 +109,12 @@ class _Program(GraphModule):
         before = _core.is_grad_enabled()
         try:
             return super().__call__(*args, **kwargs)
+        except TypeError:
+            try:
+                inspect.signature(self.forward).bind(*args, **kwargs)
+            except TypeError as error:
+                raise ValueError(f"the arguments do not fit the program: {error}") from None
+            raise
         finally:
             _core.set_grad_enabled(before)
 
@@ -247,7 +256,8 @@ class ExportedProgram:
     def module(self, check_guards: bool = True) -> Any:
         """A module that runs the program, with the same parameters and buffers: it can be trained, and changes buffers.
 
-        A call raises a RuntimeError for arguments of sizes that the program was not made for.
+        A call raises a RuntimeError for arguments of sizes that the program was not made for, and a ValueError for
+        arguments that are missing or too many.
 
         Args:
             check_guards: check the arguments.

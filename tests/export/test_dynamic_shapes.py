@@ -137,8 +137,9 @@ def test_arguments_of_other_sizes():
     ):
         with pytest.raises(RuntimeError, match=message):
             module(x)
-    with pytest.raises(TypeError):
-        module()
+    for args, named in (((), {}), ((taeda.randn(2, 4),) * 2, {}), ((taeda.randn(2, 4),), {"other": 3})):
+        with pytest.raises(ValueError, match="the arguments do not fit the program"):
+            module(*args, **named)
     with pytest.raises(RuntimeError, match="to be a tensor, but got list"):
         module([square()])
 
