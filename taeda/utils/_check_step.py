@@ -419,6 +419,7 @@ def _check_gradients(watch: _Watch) -> None:
     if watch.zero:
         watch.found(
             "gradient of zeros", f"{_some(dict.fromkeys(watch.zero))}: the gradient is 0 everywhere",
-            "look for units that are off (ReLU of negative numbers), masks of zeros, round() or // before the loss",
+            "look for units that are off (ReLU of negative numbers), masks of zeros, round() or // before the loss, "
+            "and parameters that cancel, as a bias does in a difference of two outputs",
             "", "",
         )  # fmt: skip

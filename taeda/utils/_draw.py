@@ -231,18 +231,27 @@ def _sum(facts: list[dict]) -> dict:
 
 
 def _join(members: list[list[Box]], drawing: Drawing) -> bool:
-    """Lead the wires of the other members to the first one, if all have the same wires inside; else change nothing."""
+    """Lead the wires of the other members to the first one, if all have the same wires inside; else change nothing.
+
+    Members side by side, as two heads on one body, are one only if what takes their results looks the same.
+    """
     first = [leaf for box in members[0] for leaf in box.leaves()]
     place: dict[Box, tuple[int, int]] = {}
     for k, member in enumerate(members):
         for at, leaf in enumerate(leaf for box in member for leaf in box.leaves()):
             place[leaf] = (k, at)
     inner: list[set] = [set() for _ in members]
+    outer: list[set] = [set() for _ in members]
+    in_a_row = False
     for wire in drawing.wires:
         a, b = place.get(wire.source), place.get(wire.target)
         if a is not None and b is not None and a[0] == b[0]:
             inner[a[0]].add((a[1], b[1], wire.label))
-    if any(found != inner[0] for found in inner):
+        elif a is not None and b is not None:
+            in_a_row = True
+        elif a is not None:
+            outer[a[0]].add((a[1], wire.target.title, wire.label))
+    if any(found != inner[0] for found in inner) or not (in_a_row or all(found == outer[0] for found in outer)):
         return False
     wires: dict[Wire, None] = {}
     for wire in drawing.wires:
@@ -349,8 +358,7 @@ def _model_drawing(made: Record, depth: int | None) -> Drawing:
             wires.append(Wire(source, outs[-1], _label(value.shape, value.dtype)))
             consumed.update([value.source] if value.source is not None else [])
     _drop(root, {boxes[c] for c in boxes if c.module is None and c not in consumed and not c.inputs})
-    used = {wire.source for wire in wires}
-    root.inside = [*(box for box in ends.values() if box in used), *root.inside, *outs]
+    root.inside = [*ends.values(), *root.inside, *outs]
     drawing = Drawing(root, wires, depth)
     _describe(root, made.call.seconds, "")
     return drawing

@@ -182,6 +182,31 @@ def test_boxes_wired_otherwise_are_not_folded():
     assert total(drawing.root, 1) == 6
 
 
+class Heads(nn.Module):
+    """Two layers on one body whose results do not take the same way."""
+
+    def __init__(self):
+        super().__init__()
+        self.mean, self.scale = nn.Linear(4, 2), nn.Linear(4, 2)
+
+    def forward(self, x, lengths):
+        assert max(lengths.tolist()) < 9  # numbers of Python's: no box has this input
+        return self.mean(x) + self.scale(x).exp()
+
+
+def test_heads_that_are_used_otherwise_and_inputs_that_no_op_takes_are_boxes():
+    picture = draw(Heads(), taeda.ones(3, 4), taeda.tensor([1, 2]), timed=False)
+    assert [b.title for b in picture.root.inside] == [
+        "input 0",
+        "input 1",
+        "mean: Linear",
+        "scale: Linear",
+        "exp",
+        "add",
+        "output",
+    ]
+
+
 def test_svg_is_whole_and_escaped():
     class Odd(nn.Module):
         def forward(self, x):
