@@ -153,6 +153,10 @@ class Geometric(ProbsOrLogits):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: both of ``probs`` and ``logits`` are given, or neither; or a parameter is out of its range, if they
+            are checked.
+
     Examples:
         >>> d = taeda.distributions.Geometric(probs=taeda.tensor(0.5))
         >>> d.mean, d.log_prob(taeda.arange(3.0)).exp()
@@ -301,6 +305,10 @@ class Categorical(Distribution):
     Shape:
         sample(s): ``s + batch_shape``, int64.
         log_prob(x): for ``x`` of that shape the same, in the parameters' floating-point dtype.
+
+    Raises:
+        ValueError: both of ``probs`` and ``logits`` are given, or neither, or they have no dimensions; or they are out
+            of their range, if that is checked.
 
     Examples:
         >>> d = taeda.distributions.Categorical(probs=taeda.tensor([0.5, 0.25, 0.25]))
@@ -454,6 +462,11 @@ class Multinomial(OfCategorical):
         logits: ``(*, n)``, their logarithms, up to a constant.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        NotImplementedError: ``total_count`` is no int.
+        ValueError: both of ``probs`` and ``logits`` are given, or neither, or they are out of their range, if that is
+            checked.
 
     Examples:
         >>> d = taeda.distributions.Multinomial(10, probs=taeda.tensor([0.5, 0.25, 0.25]))

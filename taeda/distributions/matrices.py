@@ -119,6 +119,10 @@ class MultivariateNormal(_OneMatrix):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: ``loc`` has no dimensions, a matrix less than two, or not exactly one matrix is given; or they are
+            out of their range, if that is checked.
+
     Examples:
         >>> d = taeda.distributions.MultivariateNormal(taeda.zeros(2), taeda.tensor([[2.0, 1.0], [1.0, 2.0]]))
         >>> d.sample((5,)).shape, d.log_prob(taeda.zeros(2))
@@ -197,6 +201,10 @@ class LowRankMultivariateNormal(_OneMatrix):
         cov_diag: ``D``, ``(*, n)``, above 0.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: the parameters have too few dimensions, or sizes that do not go together; or they are out of their
+            range, if that is checked.
 
     Examples:
         >>> W, D = taeda.tensor([[1.0], [2.0]]), taeda.ones(2)
@@ -308,6 +316,9 @@ class LKJCholesky(Distribution):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: ``dim`` is less than 2; or ``concentration`` is out of its range, if that is checked.
+
     Examples:
         >>> L = taeda.distributions.LKJCholesky(3, 0.5).sample()
         >>> bool(taeda.allclose((L @ L.T).diagonal(), taeda.ones(3)))
@@ -363,6 +374,10 @@ class Wishart(_OneMatrix, ExponentialFamily):
         scale_tril: its lower Cholesky factor.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: ``df`` is at most ``n - 1``; or the matrix is out of its range, if that is checked.
+        AssertionError: not exactly one matrix is given.
 
     Examples:
         >>> d = taeda.distributions.Wishart(taeda.tensor(3.0), covariance_matrix=taeda.eye(2))

@@ -39,6 +39,9 @@ class Dirichlet(ExponentialFamily):
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
 
+    Raises:
+        ValueError: ``concentration`` has no dimensions, or is out of its range, if that is checked.
+
     Examples:
         >>> d = taeda.distributions.Dirichlet(taeda.tensor([1.0, 2.0, 5.0]))
         >>> d.mean, d.sample((7,)).shape
@@ -157,6 +160,10 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         lims: between these, around 1/2, Taylor series replace formulas that cancel there.
         validate_args: whether parameters and values are checked; None: as
             :meth:`Distribution.set_default_validate_args` says.
+
+    Raises:
+        ValueError: both of ``probs`` and ``logits`` are given, or neither, or they are out of their range, if that is
+            checked.
 
     Examples:
         >>> d = taeda.distributions.ContinuousBernoulli(probs=taeda.tensor(0.9))

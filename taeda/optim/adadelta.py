@@ -45,6 +45,9 @@ class Adadelta(ElementwiseOptimizer, rule=_rule, scalars=5):
         maximize: climb rather than descend.
         differentiable: record the step in the graph, so that one can differentiate through it.
 
+    Raises:
+        ValueError: ``lr``, ``eps`` or ``weight_decay`` is negative, or ``rho`` not in ``[0, 1]``.
+
     Examples:
         >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)
         >>> optimizer = taeda.optim.Adadelta([w])

@@ -39,7 +39,11 @@ class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
         foreach: accepted, changes nothing: all parameters are updated together.
         maximize: climb rather than descend.
         differentiable: record the step in the graph, so that one can differentiate through it.
-        fused: accepted, changes nothing: the step is one kernel.
+        fused: changes nothing: the step is one kernel in any case, except a ``differentiable`` one.
+
+    Raises:
+        ValueError: an option is negative.
+        RuntimeError: ``fused`` is True together with ``foreach`` or ``differentiable``.
 
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)

@@ -48,11 +48,16 @@ class Adam(ElementwiseOptimizer, rule=_rule, scalars=8):
             instead, ``p *= 1 - lr * weight_decay``.
         amsgrad: use the largest ``v`` so far in place of ``v``.
         maximize: climb rather than descend.
-        foreach: accepted, changes nothing: all parameters are updated together.
-        capturable: accepted, changes nothing.
+        foreach: changes nothing: all parameters are updated together.
+        capturable: changes nothing, but that ``foreach`` may be True where ``lr`` or a beta is a tensor.
         differentiable: record the step in the graph, so that one can differentiate through it.
-        fused: accepted, changes nothing: the step is one kernel.
+        fused: changes nothing: the step is one kernel in any case, except a ``differentiable`` one.
         decoupled_weight_decay: see ``weight_decay``; :class:`AdamW` sets it.
+
+    Raises:
+        ValueError: an option is out of its range; one of ``betas`` alone is a tensor; or ``foreach`` is True,
+            ``capturable`` is not, and ``lr`` or a beta is a tensor.
+        RuntimeError: ``fused`` is True together with ``foreach`` or ``differentiable``.
 
     Examples:
         >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)
@@ -127,10 +132,14 @@ class AdamW(Adam):
         weight_decay: rate of the decay.
         amsgrad: use the largest ``v`` so far in place of ``v``.
         maximize: climb rather than descend.
-        foreach: accepted, changes nothing: all parameters are updated together.
-        capturable: accepted, changes nothing.
+        foreach: changes nothing: all parameters are updated together.
+        capturable: changes nothing, but that ``foreach`` may be True where ``lr`` or a beta is a tensor.
         differentiable: record the step in the graph, so that one can differentiate through it.
-        fused: accepted, changes nothing: the step is one kernel.
+        fused: changes nothing: the step is one kernel in any case, except a ``differentiable`` one.
+
+    Raises:
+        ValueError: as of :class:`Adam`.
+        RuntimeError: as of :class:`Adam`.
 
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)

@@ -43,6 +43,9 @@ class Adamax(ElementwiseOptimizer, rule=_rule, scalars=5):
         differentiable: record the step in the graph, so that one can differentiate through it.
         capturable: accepted, changes nothing.
 
+    Raises:
+        ValueError: an option is negative, or a beta is not in ``[0, 1)``.
+
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)
         >>> optimizer = taeda.optim.Adamax([w], lr=0.1)

@@ -46,6 +46,9 @@ class ASGD(ElementwiseOptimizer, rule=_rule, scalars=4):
         differentiable: record the step in the graph, so that one can differentiate through it.
         capturable: accepted, changes nothing.
 
+    Raises:
+        ValueError: ``lr`` or ``weight_decay`` is negative.
+
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)
         >>> optimizer = taeda.optim.ASGD([w], lr=0.1, t0=1)

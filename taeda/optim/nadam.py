@@ -53,6 +53,9 @@ class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
         capturable: accepted, changes nothing.
         differentiable: record the step in the graph, so that one can differentiate through it.
 
+    Raises:
+        ValueError: an option is negative, or a beta is not in ``[0, 1)``.
+
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)
         >>> optimizer = taeda.optim.NAdam([w], lr=0.1)

@@ -50,6 +50,9 @@ class RMSprop(ElementwiseOptimizer, rule=_rule, scalars=6):
         maximize: climb rather than descend.
         differentiable: record the step in the graph, so that one can differentiate through it.
 
+    Raises:
+        ValueError: an option is negative.
+
     Examples:
         >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)
         >>> optimizer = taeda.optim.RMSprop([w], lr=0.01)

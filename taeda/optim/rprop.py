@@ -45,6 +45,9 @@ class Rprop(ElementwiseOptimizer, rule=_rule, scalars=4):
         differentiable: record the step in the graph, so that one can differentiate through it.
         capturable: accepted, changes nothing.
 
+    Raises:
+        ValueError: ``lr`` is negative, or ``etas`` are not as ``0 < etas[0] < 1 < etas[1]``.
+
     Examples:
         >>> w = taeda.tensor([1.0, -200.0], requires_grad=True)
         >>> optimizer = taeda.optim.Rprop([w], lr=0.1)

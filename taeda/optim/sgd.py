@@ -40,7 +40,12 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
         maximize: climb rather than descend.
         foreach: accepted, changes nothing: all parameters are updated together.
         differentiable: record the step in the graph, so that one can differentiate through it.
-        fused: accepted, changes nothing: the step is one kernel.
+        fused: changes nothing: the step is one kernel in any case, except a ``differentiable`` one.
+
+    Raises:
+        ValueError: ``lr``, ``momentum`` or ``weight_decay`` is negative; or ``nesterov`` is set without a momentum, or
+            with a dampening.
+        RuntimeError: ``fused`` is True together with ``foreach`` or ``differentiable``.
 
     Examples:
         >>> w = taeda.tensor([1.0, -2.0], requires_grad=True)

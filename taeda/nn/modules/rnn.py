@@ -291,6 +291,10 @@ class RNN(RNNBase):
         *args: as for :class:`RNNBase`, without ``mode``; ``nonlinearity`` stands fourth.
         **kwargs: the same by name.
 
+    Raises:
+        ValueError: the nonlinearity is unknown; ``proj_size`` is given, which :class:`LSTM` alone has; or a size is not
+            positive.
+
     Examples:
         >>> rnn = nn.RNN(input_size=3, hidden_size=4)
         >>> output, last = rnn(taeda.randn(7, 2, 3))  # 7 steps, 2 sequences
@@ -328,6 +332,9 @@ class GRU(RNNBase):
     Args:
         *args: as for :class:`RNNBase`, without ``mode``.
         **kwargs: the same by name.
+
+    Raises:
+        ValueError: ``proj_size`` is given, which :class:`LSTM` alone has, or a size is not positive.
 
     Examples:
         >>> gru = nn.GRU(3, 4, num_layers=2, batch_first=True)
