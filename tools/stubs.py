@@ -111,6 +111,7 @@ BY_KIND = {
     "float": "builtins.float",
     "Number": "Number",
     "str": "builtins.str",
+    "dtype": "_dtype",
     "Tensor": "Tensor",
     "Tensors": "Sequence[Tensor]",
 }

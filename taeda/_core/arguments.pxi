@@ -12,9 +12,10 @@ cdef enum:
     TAKES_FORMAT  # a memory format, or None
     TAKES_PIN     # a bool, whether memory is pinned, or None for False
     TAKES_LAYOUT  # taeda.strided, or None for it
+    TAKES_DTYPE   # a dtype or one of Python's types of numbers, or None
 
 cdef object TAKES_NAMES = ("anything", "bool", "int", "int or a tuple of ints", "float", "Number", "str", "Tensor",
-                           "tuple of Tensors", "bool", "memory_format", "bool", "layout")
+                           "tuple of Tensors", "bool", "memory_format", "bool", "layout", "dtype")
 
 
 cdef inline bint is_tensor(PyObject* x) noexcept:
@@ -97,6 +98,9 @@ cdef int check_argument(str op, tuple params, int i, int takes, object x) except
                                       f"and convert it with .to_sparse(layout={x})")
     elif takes == TAKES_FORMAT:
         if isinstance(x, memory_format) or x is None:
+            return 0
+    elif takes == TAKES_DTYPE:
+        if type(x) is dtype or x is None or PyType_Check(x) and x in PYTHON_TYPES:
             return 0
     elif takes == TAKES_INT or takes == TAKES_INTS:
         return 0 if is_small_int(x) else check_whole(op, params, i, takes, x)
@@ -191,7 +195,11 @@ cdef int raise_kind(str op, tuple params, int i, int takes, object x) except -1:
         raise not_tensor(argument_label(op, params, i), x)
     if takes == TAKES_TENSORS and isinstance(x, Tensor):
         hint = f"; give the tensors in a list, as in {op}([a, b])"
-    raise TypeError(f"{argument_label(op, params, i)} must be {TAKES_NAMES[takes]}, not {type(x).__name__}{hint}")
+    kind = TAKES_NAMES[takes]
+    if takes == TAKES_DTYPE:
+        from .mends import for_dtype
+        kind, hint = f"{NAMESPACE}.dtype", for_dtype(x, [str(d) for d in DTYPES], NAMESPACE)
+    raise TypeError(f"{argument_label(op, params, i)} must be {kind}, not {type(x).__name__}{hint}")
 
 
 cdef int fill_takes(int8_t* into, tuple takes) except -1:

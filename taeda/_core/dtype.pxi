@@ -151,13 +151,13 @@ cdef dtype common_dtype(int code):
     return <dtype>DTYPES[code]
 
 
-def promote_types(dtype type1, dtype type2):
+def promote_types(type1, type2):
     """The dtype of a result of two dtypes: the one of the higher kind (bool, integer, floating point, complex); of one
     kind the smallest that holds both.
 
     Args:
-        type1: a dtype.
-        type2: a dtype.
+        type1: a dtype, or one of Python's types of numbers.
+        type2: likewise.
     Returns:
         A dtype.
     Raises:
@@ -166,7 +166,9 @@ def promote_types(dtype type1, dtype type2):
         >>> taeda.promote_types(taeda.int64, taeda.float16), taeda.promote_types(taeda.uint8, taeda.int8)
         (taeda.float16, taeda.int16)
     """
-    return common_dtype(PROMOTE[type1.code][type2.code])
+    cdef dtype first = PYTHON_TYPES.get(type1, type1) if PyType_Check(type1) else type1
+    cdef dtype second = PYTHON_TYPES.get(type2, type2) if PyType_Check(type2) else type2
+    return common_dtype(PROMOTE[first.code][second.code])
 
 
 def get_default_dtype():
@@ -181,7 +183,7 @@ def get_default_dtype():
     return DTYPES[DEFAULT_FLOAT]
 
 
-def set_default_dtype(dtype d):
+def set_default_dtype(d):
     """Sets the dtype of new floating-point tensors.
 
     Args:
@@ -195,9 +197,9 @@ def set_default_dtype(dtype d):
         >>> taeda.set_default_dtype(taeda.float32)
     """
     global DEFAULT_FLOAT
-    if KIND[d.code] != 2 or DOMAIN[d.code] >= FLOAT8:
-        raise TypeError(f"set_default_dtype: expected float16, bfloat16, float32 or float64, got {d}")
-    DEFAULT_FLOAT = d.code
+    if not isinstance(d, dtype) or KIND[(<dtype>d).code] != 2 or DOMAIN[(<dtype>d).code] >= FLOAT8:
+        raise TypeError(f"set_default_dtype: expected float16, bfloat16, float32 or float64, got {d!r}")
+    DEFAULT_FLOAT = (<dtype>d).code
 
 
 def result_type(*operands, **named):

@@ -103,21 +103,28 @@ cdef int parse_sizes(object sizes, int64_t* out) except -1:
         try:
             sizes = tuple(sizes)
         except TypeError:
-            raise TypeError(f"expected sizes as a tuple of ints, got {type(sizes).__name__}") from None
+            raise no_sizes(type(sizes).__name__) from None
     n = PyTuple_GET_SIZE(sizes)
     if n > MAXDIM:
         raise RuntimeError(f"a tensor has at most {MAXDIM} dimensions, got {n}")
     for i in range(n):
         s = <object>PyTuple_GET_ITEM(sizes, i)
         if i == 0 and PyBool_Check(s):  # PyTorch looks at the first alone
-            raise TypeError("expected sizes as a tuple of ints, got an element of type bool")
+            raise no_sizes("an element of type bool")
         if PyLong_Check(s):
             out[i] = size_of(s)
         elif hasattr(s, "__index__"):
             out[i] = size_of(s.__index__())
         else:
-            raise TypeError(f"expected sizes as a tuple of ints, got an element of type {type(s).__name__}")
+            raise no_sizes(f"an element of type {type(s).__name__}")
     return <int>n
+
+
+cdef object no_sizes(str got):
+    """The error for sizes that are no ints."""
+    from .blame import called
+    name = called("")
+    return TypeError(f"{name}{'(): ' if name else ''}expected sizes as a tuple of ints, got {got}")
 
 
 cdef inline int64_t size_of(object n) except? -1:

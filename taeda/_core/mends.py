@@ -85,6 +85,13 @@ def for_dim(n: int) -> str:
     return f"; the tensor has {n} dimension{'s' * (n > 1)}, the last is {n - 1} or -1"
 
 
+def for_dtype(x: Any, names: Sequence[str], namespace: str) -> str:
+    """``x``, a dtype's name or NumPy's dtype, in place of one of the dtypes ``names``."""
+    text = x if isinstance(x, str) else getattr(x, "name", None) or getattr(x, "__name__", "")
+    mend = f"{namespace}.{text}"
+    return f"; give {mend}" if mend in names else ""
+
+
 def for_class(target: int, classes: int) -> str:
     """A class number out of range."""
     if target < 0:
@@ -105,6 +112,8 @@ def not_tensor(what: str, x: Any) -> TypeError:
     hint = ""
     if hasattr(x, "_parameters") and hasattr(x, "forward"):
         hint = f"; a module is made first and called then, as in {type(x).__name__}()(x)"
+    elif isinstance(x, list | tuple) and any(hasattr(item, "requires_grad") for item in x):
+        hint = "; it holds tensors: take one of them, as in output, state = rnn(x), or join them with stack() or cat()"
     elif hasattr(x, "__array__") or isinstance(x, list | tuple | float | int):
         hint = "; as_tensor(...) makes one of it"
     return TypeError(f"{what} must be Tensor, not {type(x).__name__}{hint}")

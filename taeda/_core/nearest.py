@@ -24,8 +24,14 @@ def takes_keyword(code: CodeType, name: str) -> bool:
     return bool(code.co_flags & CO_VARKEYWORDS) or name in code.co_varnames[first:last]
 
 
+def _absent(function: Any, code: CodeType, given: int, kwargs: dict[str, Any]) -> list[str]:
+    """The parameters without a default, after ``self`` and ``given`` others, that are not among ``kwargs``."""
+    required = code.co_varnames[given + 1 : code.co_argcount - len(function.__defaults__ or ())]
+    return [name for name in required if name not in kwargs]
+
+
 class ChecksKeywords:
-    """A class whose misspelt keyword arguments are answered with the class that was called and the nearest name.
+    """A class whose misspelt and missing arguments are answered with the class that was called and the nearest name.
 
     Python's own error names the class that defines ``__init__``, which may be a private base, and suggests no name.
     """
@@ -33,10 +39,10 @@ class ChecksKeywords:
     __slots__ = ()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Refuse keyword arguments that ``cls.__init__`` does not take.
+        """Refuse keyword arguments that ``cls.__init__`` does not take, and calls without those that it needs.
 
         Raises:
-            TypeError: with the class, the unknown name, and the nearest name that the class takes.
+            TypeError: with the class, and the unknown name and the nearest that the class takes, or the missing names.
         """
         code = getattr(cls.__init__, "__code__", None)
         for name in kwargs:
@@ -45,5 +51,12 @@ class ChecksKeywords:
                 raise TypeError(
                     f"{cls.__name__}.__init__() got an unexpected keyword argument '{name}'{nearest(name, known)}"
                 )
+        # copies and pickles make objects without any arguments
+        if code is not None and (args or kwargs) and (absent := _absent(cls.__init__, code, len(args), kwargs)):
+            plural = "s" * (len(absent) > 1)
+            names = " and ".join(filter(None, (", ".join(map(repr, absent[:-1])), repr(absent[-1]))))
+            raise TypeError(
+                f"{cls.__name__}.__init__() missing {len(absent)} required positional argument{plural}: {names}"
+            )
         make = super().__new__
         return make(cls) if make is object.__new__ else make(cls, *args, **kwargs)

@@ -162,7 +162,7 @@ class autocast:
         elif self.fast_dtype not in (bfloat16, float16):
             if self.fast_dtype is not float32:
                 warnings.warn(
-                    f"autocast: dtype {self.fast_dtype} is not supported on the CPU, which takes bfloat16 and "
+                    f"autocast: dtype {self.fast_dtype!r} is not supported on the CPU, which takes bfloat16 and "
                     "float16. Disabling",
                     stacklevel=2,
                 )

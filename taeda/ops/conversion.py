@@ -132,7 +132,7 @@ def to(
 
 
 @composite(meta="cast", takes_classes=True, additive=True)
-def type(input, dtype=None, non_blocking=False, **kwargs):
+def type(input, dtype: Any = None, non_blocking=False, **kwargs):
     """The type's name, or ``input`` converted to another dtype.
 
     Args:

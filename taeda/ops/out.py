@@ -125,6 +125,7 @@ def can_cast(from_: Any, to: Any) -> bool:
     order = {"b": 0, "i": 1, "f": 2, "c": 3}
 
     def kind(d):
+        d = _core.PYTHON_TYPES.get(d, d) if isinstance(d, type) else d
         if not isinstance(d, _core.dtype):
             raise TypeError(f"can_cast(): expected two dtypes, got {type(d).__name__}; of a tensor it is x.dtype")
         return order["c" if d.is_complex else "f" if d.is_floating_point else "b" if d.name == "bool" else "i"]

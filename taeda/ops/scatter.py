@@ -33,7 +33,9 @@ def _explain_slices(index, input, at):
     mend = ""
     if called("") == "embedding":
         rows = input.shape[at]
-        mend = f"; the indices of {rows} rows are 0 to {rows - 1}: num_embeddings has to exceed the largest index"
+        mend = f"; the indices of {rows} rows are 0 to {rows - 1}"
+        if int(index.max()) >= rows:
+            mend += ": num_embeddings has to exceed the largest index"
     raise IndexError(f"index out of range in self: {_bad_index(index, input.shape[at], at)}{mend}") from None
 
 

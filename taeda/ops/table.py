@@ -59,7 +59,7 @@ Number = bool | int | float | complex
 #: Kinds of values that parameters take, as the core's ``check_arguments`` numbers them.
 _TAKES = {
     "Any": 0, "bool": 1, "int": 2, "Ints": 3, "float": 4, "Number": 5, "str": 6, "Tensor": 7, "Tensors": 8,
-    "flag": 9, "memory_format": 10, "pin": 11, "layout": 12,
+    "flag": 9, "memory_format": 10, "pin": 11, "layout": 12, "dtype": 13,
 }  # fmt: skip
 #: Kinds for parameters of the library's ops whose name always means the same. An annotation goes before it; a default
 #: may say the kind too.
@@ -82,6 +82,7 @@ _TAKES_BY_NAME = {
         "flag": "requires_grad",
         "pin": "pin_memory",
         "layout": "layout",
+        "dtype": "dtype",
         "memory_format": "memory_format",
         "Any": "reduction",  # ops look at the word itself
     }.items()

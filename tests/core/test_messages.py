@@ -9,6 +9,7 @@ import pydoc
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import taeda
@@ -239,3 +240,44 @@ def test_messages_of_linear_algebra_and_statistics_begin_with_the_op(call, start
     with pytest.raises(RuntimeError) as caught:
         call()
     assert str(caught.value).startswith(start)
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (
+            lambda: taeda.zeros(2, dtype="float32"),
+            "zeros(): argument 'dtype' (position 3) must be taeda.dtype, not str",
+        ),
+        (lambda: taeda.zeros(2, dtype="float32"), "give taeda.float32"),
+        (lambda: taeda.rand(2, dtype=np.float32), "give taeda.float32"),
+        (lambda: x.sum(dtype=np.dtype("float64")), "give taeda.float64"),
+        (lambda: x.cumsum(0, dtype="int64"), "cumsum(): argument 'dtype' (position 3) must be taeda.dtype, not str"),
+        (lambda: taeda.linspace(0, 1, 2, dtype="float32"), "linspace(): argument 'dtype'"),
+        (lambda: taeda.arange(3, dtype="int"), "arange(): argument 'dtype'"),
+        (lambda: nn.Linear(2, 2).to(dtype="float64"), "to(): argument 'dtype' must be"),
+        (lambda: taeda.set_default_dtype("float32"), "set_default_dtype: expected float16"),
+        (lambda: taeda.randn((2, 3.0)), "randn(): expected sizes as a tuple of ints, got an element of type float"),
+        (lambda: nn.Linear(8, 2)(nn.LSTM(4, 8)(taeda.ones(5, 3, 4))), "take one of them, as in output, state = rnn(x)"),
+        (lambda: nn.Conv2d(3, 8), "Conv2d.__init__() missing 1 required positional argument: 'kernel_size'"),
+        (lambda: nn.Conv2d(3), "missing 2 required positional arguments: 'out_channels' and 'kernel_size'"),
+        (lambda: nn.utils.clip_grad_norm_(nn.Linear(2, 2), 1.0), "give its parameters, module.parameters()"),
+    ],
+)
+def test_wrong_arguments_are_named_with_what_to_give(call, text):
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+def test_types_of_numbers_stand_for_dtypes():
+    assert taeda.promote_types(int, float) is taeda.float64 and taeda.can_cast(int, float)
+    assert taeda.zeros(2, dtype=float).dtype is taeda.float64 and x.sum(dtype=int).dtype is taeda.int64
+
+
+def test_an_error_says_nothing_that_does_not_help():
+    with pytest.raises(IndexError) as caught:
+        nn.Embedding(10, 3)(taeda.tensor([-1]))
+    assert "0 to 9" in str(caught.value) and "num_embeddings" not in str(caught.value)
+    with pytest.raises(RuntimeError, match=r"pad_sequence: .*the length of a sequence is its first size"):
+        nn.utils.rnn.pad_sequence([taeda.ones(3, 2), taeda.ones(2, 3)])

@@ -643,7 +643,10 @@ def _parse_to(*args, **kwargs):
         non_blocking = rest.pop(0)
     if device is not None and not isinstance(device, _core.device):
         device = _core.device(device)
-    return device, PYTHON_TYPES.get(dtype, dtype), non_blocking, memory_format
+    dtype = PYTHON_TYPES.get(dtype, dtype)
+    if not (dtype is None or isinstance(dtype, _core.dtype)):
+        raise TypeError(f"to(): argument 'dtype' must be taeda.dtype, not {type(dtype).__name__}")
+    return device, dtype, non_blocking, memory_format
 
 
 def is_lazy_module(module: Module) -> bool:

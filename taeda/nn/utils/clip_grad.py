@@ -19,6 +19,8 @@ __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_
 
 
 def _list(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    if hasattr(tensors, "named_parameters") and not hasattr(tensors, "__iter__"):
+        raise TypeError(f"'{type(tensors).__name__}' object is not iterable: give its parameters, module.parameters()")
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 

@@ -318,6 +318,11 @@ def pad_sequence(
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
     longest = max(s.size(0) for s in sequences)
+    if len({s.shape[1:] for s in sequences}) > 1:
+        raise RuntimeError(
+            "pad_sequence: expected sequences of equal sizes apart from the first, got shapes "
+            f"{', '.join(str(list(s.shape)) for s in sequences[:4])}; the length of a sequence is its first size"
+        )
     padded = []
     for s in sequences:
         if s.size(0) < longest:
