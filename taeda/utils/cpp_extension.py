@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .._core.nearest import nearest
 from .._refuse import refuse, refused_class, refused_function
 from ..library import c_functions
 
@@ -35,6 +36,8 @@ CppExtension, CUDAExtension, include_paths, library_paths, verify_ninja_availabi
 _OPTIONS = frozenset(
     "with_pytorch_error_handling keep_intermediates use_pch no_implicit_headers is_python_module".split()
 )
+#: Headers of the types that :func:`taeda.library.bind` knows; sources given as text have them.
+_HEADERS = ("stdint.h", "stddef.h", "stdbool.h")
 
 
 def is_ninja_available() -> bool:
@@ -73,7 +76,8 @@ def load_inline(
         with_cuda: refused where it is True.
         with_sycl: refused where it is True.
         c_sources: a C source, or several.
-        **options: those that PyTorch has, accepted.
+        **options: those that PyTorch has, accepted. ``no_implicit_headers=True`` leaves out the headers that sources
+            have otherwise: ``stdint.h``, ``stddef.h`` and ``stdbool.h``.
 
     Returns:
         The module.
@@ -82,13 +86,13 @@ def load_inline(
         NotImplementedError: there are sources in another language than C.
         RuntimeError: there is no C compiler, or it refuses the sources.
         ValueError: a function is not in the sources, or cannot be bound.
-        TypeError: there is no such option.
+        TypeError: there is no such option, or a source is no text.
 
     Example:
         >>> source = '''
         ... void scale(const float *x, float *y, int64_t n, float k) { for (long i = 0; i < n; i++) y[i] = k * x[i]; }
         ... '''
-        >>> own = taeda.utils.cpp_extension.load_inline("own", c_sources="#include <stdint.h>" + source)
+        >>> own = taeda.utils.cpp_extension.load_inline("own", c_sources=source)
         >>> own.scale(taeda.ones(3), 2.0)
         tensor([2., 2., 2.])
     """
@@ -98,11 +102,17 @@ def load_inline(
         unknown = set(options) - _OPTIONS
         if unknown:
             raise TypeError(f"load_inline() got an unexpected keyword argument '{unknown.pop()}'")
-    texts = [c_sources] if isinstance(c_sources, str) else list(c_sources or ())
+    texts = list(c_sources) if isinstance(c_sources, (list, tuple)) else [] if c_sources is None else [c_sources]
     if not texts:
         raise ValueError("load_inline: expected c_sources, the text of a file in C")
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"load_inline: expected c_sources to be the text of a file in C, got {type(text).__name__}")
     sources = {f"source{i}.c": text for i, text in enumerate(texts)}
-    return _module(name, sources, functions, extra_cflags, extra_ldflags, extra_include_paths, verbose)
+    headers = [] if options.get("no_implicit_headers") else [f"-include{header}" for header in _HEADERS]
+    return _module(
+        name, sources, functions, [*headers, *(extra_cflags or ())], extra_ldflags, extra_include_paths, verbose
+    )
 
 
 def load(
@@ -153,9 +163,10 @@ def _module(
         functions = {name: {} for name in ([functions] if isinstance(functions, str) else functions or found)}
     for wanted in functions:
         if wanted not in found:
+            there = [_name(declaration) for text in sources.values() for declaration in c_functions.functions_in(text)]
             raise ValueError(
                 f"load_inline: the sources define no function {wanted!r} that gives 'void' and is not static; they "
-                f"have {', '.join(found) or 'none'}"
+                f"have {', '.join(there) or 'none'}{nearest(wanted, there)}"
             )
     path = c_functions.build(name, sources, flags or (), linking or (), verbose, include or ())
     opened = c_functions.load(path)
@@ -167,11 +178,15 @@ def _module(
     return module
 
 
+def _name(declaration: str) -> str:
+    return declaration.partition("(")[0].split()[-1]
+
+
 def _declared(text: str, wanted: Any) -> list[tuple]:
     """The result of :func:`c_functions.parse` for a source's functions, or for the wanted ones."""
     found = []
     for declaration in c_functions.functions_in(text):
-        name = declaration.partition("(")[0].split()[-1]
+        name = _name(declaration)
         if wanted is None or name == wanted or (not isinstance(wanted, str) and name in wanted):
             found.append(c_functions.parse(declaration))
     return found

@@ -357,8 +357,14 @@ def test_files_and_errors_of_the_compiler(tmp_path, monkeypatch):
     assert load("own_file", [file]).twice(taeda.ones(2)).tolist() == [3, 3]
     with pytest.raises(RuntimeError, match=r"(?s)Error building extension 'own_bad'.*quux"):
         load_inline("own_bad", c_sources="void f(const float *x, float *y, long n) { quux; }")
-    with pytest.raises(ValueError, match="define no function 'g'"):
+    with pytest.raises(ValueError, match=r"define no function 'g'.*they have scale, "):
         load_inline("own_bad", c_sources=SOURCE, functions=["g"])
+    with pytest.raises(TypeError, match="the text of a file in C, got int"):
+        load_inline("own_bad", c_sources=3)
+    copy = "void copy(const float *x, float *y, int64_t n) { for (size_t i = 0; i < n; i++) y[i] = x[i]; }"
+    assert load_inline("own_plain", c_sources=copy).copy(taeda.ones(2)).tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="int64_t"):
+        load_inline("own_bad", c_sources=copy, no_implicit_headers=True)
     with pytest.raises(NotImplementedError, match="C\\+\\+"):
         load_inline("own_bad", "#include <torch/extension.h>")
     with pytest.raises(NotImplementedError, match="C\\+\\+"):
