@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._core import float4_e2m1fn_x2, get_default_dtype, install, uint8
+from ._core import float4_e2m1fn_x2, forward_levels, get_default_dtype, install, uint8
 from ._core.callbacks import callbacks
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "sparse_repr", "tensor_repr"]
@@ -258,10 +258,15 @@ def tensor_repr(t: Any, default_dtype: Any = None) -> str:
         body = _body(t, indent)
         if not _is_default(t, default):
             suffixes.append(f"dtype={t.dtype}")
+    tangent = None
+    if forward_levels() and callbacks.unpack_dual is not None:
+        t, tangent = callbacks.unpack_dual(t)
     if t.grad_fn is not None:
         suffixes.append(f"grad_fn=<{t.grad_fn.name().rpartition('::')[2]}>")
     elif t.requires_grad:
         suffixes.append("requires_grad=True")
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
     return _with_suffixes(prefix + body, suffixes, indent)
 
 

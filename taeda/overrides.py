@@ -276,6 +276,22 @@ callbacks.overrides = _dispatch
 callbacks.overriding = _overrides
 
 
+def _operator(op: Any, name: str, *args: Any) -> Any:
+    """The result of one of Python's operators: of ``op``, or of the method ``name``, if it has one, handed over."""
+    if name and (_a_mode_asks() or _a_class_asks(args)):
+        return handle_torch_function(getattr(Tensor, name), args, *args)
+    return op(*args)
+
+
+def _a_class_asks(args: tuple) -> bool:
+    """Whether a program's subclass of Tensor is among the operands, and overrides."""
+    classes = [type(x) for x in args]
+    return any(c in OVERRIDING and c not in _OURS for c in classes) and _is_torch_function_enabled()
+
+
+callbacks.operator = _operator
+
+
 # ---- modes -----------------------------------------------------------------------------------------------------------
 
 
@@ -347,7 +363,7 @@ _PLAIN = {
     "__subclasshook__", "__dict__", "__weakref__", "__doc__", "__module__", "__sizeof__", "__dir__", "__reduce__",
     "__torch_function__", "__array_priority__", "_make_subclass", "__hash__", "__pyx_vtable__", "__setstate__",
     "__setstate_cython__", "__reduce_cython__", "__getstate__", "_make_wrapper_subclass", "as_subclass", "__slots__",
-    "__abstractmethods__", "__array_namespace__", "_repr_html_",
+    "__abstractmethods__", "__array_namespace__", "_repr_html_", "__rdiv__",
 }  # fmt: skip
 
 #: Python's operators on Tensor run ops, which the core sees.
@@ -469,6 +485,10 @@ def with_methods_of(cls: type, base: type, **named: Any) -> type:
     return type(cls)(cls.__name__, (cls, base), named)
 
 
+#: Classes of taeda's own that override: they are asked about ops.
+_OURS: set[type] = set()
+
+
 def _init_subclass(cls: type, **kwargs: Any) -> None:
     """A class derived from Tensor overrides unless it says ``__torch_function__ = _disabled_torch_function_impl``."""
     super(Tensor, cls).__init_subclass__(**kwargs)
@@ -487,6 +507,8 @@ def _init_subclass(cls: type, **kwargs: Any) -> None:
     if getattr(cls, "__module__", "").partition(".")[0] == "taeda" and inner is _tensor_torch_function:
         return  # Parameter, batched tensors: taeda's own subclasses are no overrides
     OVERRIDING.add(cls)
+    if getattr(cls, "__module__", "").partition(".")[0] == "taeda":
+        _OURS.add(cls)
     above: set[str] = set()
     for base in cls.__mro__:
         if base is Tensor:
@@ -534,7 +556,10 @@ class _ShownAttribute(_Shown):
             self.plain.__set__(tensor, value)
 
     def __delete__(self, tensor: Any) -> None:
-        self.plain.__delete__(tensor)
+        if _a_mode_asks():
+            handle_torch_function(self.plain.__delete__, (tensor,), tensor)
+        else:
+            self.plain.__delete__(tensor)
 
 
 def _own() -> dict[str, Any]:
@@ -545,7 +570,7 @@ def _own() -> dict[str, Any]:
 @functools.cache
 def _shown() -> dict[str, _Shown]:
     """The stand-ins for Tensor's methods and attributes while a mode is on. Operators and functions such as ``len`` and
-    ``bool`` have none: Python calls them by slots of the type."""
+    ``bool`` have none: Python calls them by slots of the type, which ask the mode themselves."""
     made: dict[str, _Shown] = {}
     for name in _wrappers():
         plain = vars(Tensor).get(name)
@@ -569,7 +594,14 @@ def _show_methods(by: int) -> None:
                 _core.install(name, stand_in if modes else stand_in.plain)
 
 
+def _shown_method(name: str, tensor: Tensor, *args: Any) -> Any:
+    """What a mode gives for a method that Python calls by a slot of the type."""
+    return handle_torch_function(getattr(Tensor, name), (tensor, *args), tensor, *args)
+
+
 callbacks.a_mode_asks = _a_mode_asks
+callbacks.shown = _shown_method
+callbacks.rows = _rows
 
 
 def _detached(self: Tensor) -> Tensor:
@@ -647,6 +679,13 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     return other.detach() if assign else self.copy_(other).detach()
 
 
+def _rdiv(self: Tensor, other: Any) -> Any:
+    """``other / self``."""
+    return Tensor.__rtruediv__(self, other)
+
+
+_rdiv.__name__ = _rdiv.__qualname__ = "__rdiv__"
+_core.install("__rdiv__", _rdiv)
 _core.install("module_load", module_load)
 _core.install("_make_wrapper_subclass", staticmethod(_make_wrapper_subclass))
 _core.install("__torch_function__", classmethod(_tensor_torch_function))

@@ -16,6 +16,14 @@ OPERATOR_NAMES = (
     "bitwise_xor_",
     "bitwise_left_shift_", "bitwise_right_shift_",
 )
+#: The methods of Tensor that modes and subclasses are handed in place of these ops, as PyTorch has them; "": the op.
+cdef tuple OPERATOR_METHODS = (
+    "", "", "__rsub__", "", "div", "__rdiv__", "__floordiv__", "__rfloordiv__", "", "__rmod__", "", "__rpow__", "",
+    "__rmatmul__",
+    "__and__", "__or__", "__xor__", "__lshift__", "__rlshift__", "__rshift__", "__rrshift__", "", "", "", "", "__eq__",
+    "", "", "", "", "__invert__",
+    "", "", "", "div_", "", "", "", "__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__",
+)
 cdef PyObject* OPERATORS[64]
 cdef list _operators_alive = [None] * 64
 
@@ -49,6 +57,8 @@ cdef object binary(int which, Tensor a, object b):
     if OPERATORS[which] == NULL:
         return NotImplemented
     op = <object>OPERATORS[which]
+    if function_modes() or a.overrides or isinstance(b, Tensor) and (<Tensor>b).overrides:
+        return callbacks.operator(op, OPERATOR_METHODS[which], a, b)
     args[0] = <PyObject*>a
     args[1] = <PyObject*>b
     if type(op) is Op:
@@ -56,9 +66,16 @@ cdef object binary(int which, Tensor a, object b):
     return op(a, b)
 
 
+cdef object reflected(int which, Tensor a, object b):
+    """``b`` and ``a`` by an operator that PyTorch shows as the op itself where the tensor is on the right."""
+    return (<object>OPERATORS[which])(a, b) if PyLong_Check(b) else binary(which, a, b)
+
+
 cdef object unary(int which, Tensor a):
     cdef PyObject* args[1]
     cdef object op = <object>OPERATORS[which]
+    if function_modes() or a.overrides:
+        return callbacks.operator(op, OPERATOR_METHODS[which], a)
     args[0] = <PyObject*>a
     if type(op) is Op:
         return op_call(op, args, 1, NULL)

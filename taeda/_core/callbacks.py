@@ -104,10 +104,16 @@ class Callbacks:
     # cuda/graphs.py
     captures: Callable[..., bool] | None = None  # whether this thread captures; what fills in its next table, if given
 
+    # autograd/forward_ad.py
+    unpack_dual: Callable[..., tuple] | None = None  # a tensor's value and its tangent at the present level
+
     # overrides.py: `__torch_function__`
     overrides: Callable[..., Any]  # a call that an argument or a mode takes over
     overriding: Callable[..., bool]  # whether a type takes calls over
     a_mode_asks: Callable[..., bool]
+    operator: Callable[..., Any]  # one of Python's operators, where an operand or a mode may take it over
+    shown: Callable[..., Any]  # a method that Python calls by a slot, such as `__len__`, handed to the mode
+    rows: Callable[..., Any]  # `iter(t)` while there is a mode
 
     # _settings.py, io/checkpoint.py, jit/tracing.py
     enter_device: Callable[..., Any]  # `with device:`

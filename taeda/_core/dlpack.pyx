@@ -325,5 +325,6 @@ def to_dlpack(tensor):
     return dlpack(tensor)
 
 
-install("__dlpack__", dlpack)
-install("__dlpack_device__", dlpack_device)
+for _method, _name in ((dlpack, "__dlpack__"), (dlpack_device, "__dlpack_device__")):
+    _method.__name__ = _name  # a mode is told it
+    install(_name, _method)

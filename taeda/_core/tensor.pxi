@@ -778,6 +778,8 @@ cdef class Tensor:
         return read_scalar(address_of(self), self.code)
 
     def __bool__(self):
+        if function_modes() and callbacks.a_mode_asks():
+            return callbacks.shown("__bool__", self)
         if self.count != 1:
             if self.count == 0:
                 raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
@@ -786,25 +788,37 @@ cdef class Tensor:
         return bool(self.item())
 
     def __int__(self):
+        if function_modes() and callbacks.a_mode_asks():
+            return callbacks.shown("__int__", self)
         return int(_real(_only(self)))
 
     def __float__(self):
+        if function_modes() and callbacks.a_mode_asks():
+            return callbacks.shown("__float__", self)
         return float(_real(_number_of(self)))
 
     def __complex__(self):
+        if function_modes() and callbacks.a_mode_asks():
+            return callbacks.shown("__complex__", self)
         return complex(_number_of(self))
 
     def __index__(self):
+        if function_modes() and callbacks.a_mode_asks():
+            return callbacks.shown("__index__", self)
         if self.count != 1 or KIND[self.code] > 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
     def __len__(self):
+        if function_modes() and callbacks.a_mode_asks():
+            return callbacks.shown("__len__", self)
         if self.nd == 0:
             raise TypeError("len() of a 0-d tensor")
         return self.sizes[0]
 
     def __iter__(self):
+        if function_modes():
+            return callbacks.rows(self)
         if self.nd == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
@@ -816,11 +830,15 @@ cdef class Tensor:
         return <Py_hash_t>((<size_t><void*>self) >> 4)
 
     def __contains__(self, element):
+        if function_modes() and callbacks.a_mode_asks():
+            return callbacks.shown("__contains__", self, element)
         if isinstance(element, (Tensor, int, float, complex, bool)):
             return bool((self == element).any())
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
     def __repr__(self):
+        if function_modes() and callbacks.a_mode_asks():
+            return callbacks.shown("__repr__", self)
         return callbacks.repr(self)
 
     def __str__(self):
@@ -832,9 +850,14 @@ cdef class Tensor:
         return object.__format__(self, spec)
 
     def __getitem__(self, index):
+        if function_modes() and callbacks.a_mode_asks():
+            return callbacks.shown("__getitem__", self, index)
         return getitem(self, index)
 
     def __setitem__(self, index, value):
+        if function_modes() and callbacks.a_mode_asks():
+            callbacks.shown("__setitem__", self, index, value)
+            return
         setitem(self, index, value)
 
     def __reduce_ex__(self, protocol):
@@ -939,19 +962,19 @@ cdef class Tensor:
         return binary(AND, self, other)
 
     def __rand__(self, other):
-        return binary(AND, self, other)
+        return reflected(AND, self, other)
 
     def __or__(self, other):
         return binary(OR, self, other)
 
     def __ror__(self, other):
-        return binary(OR, self, other)
+        return reflected(OR, self, other)
 
     def __xor__(self, other):
         return binary(XOR, self, other)
 
     def __rxor__(self, other):
-        return binary(XOR, self, other)
+        return reflected(XOR, self, other)
 
     def __lshift__(self, other):
         return binary(LSHIFT, self, other)

@@ -260,3 +260,6 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if tangent is None:
         tangent = tensor.detach().new_zeros(tensor.shape)
     return UnpackedDualTensor(primal, _trimmed(tangent, [*_level.own, leaf]))
+
+
+callbacks.unpack_dual = unpack_dual

@@ -5,6 +5,8 @@ With equal seeds the draws equal PyTorch's, so a new model has the same weights 
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from typing import Any
 import taeda
 
 from .._typed import Tensor
+from ..overrides import handle_torch_function, has_torch_function
 
 __all__ = [
     "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal", "kaiming_normal_",
@@ -60,6 +63,22 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
+def _overridable(function: Callable) -> Callable:
+    """``function``, whose calls a mode or a subclass of Tensor is asked about. It names all arguments then."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not has_torch_function((tensor,)):
+            return function(tensor, *args, **kwargs)
+        given = signature.bind(tensor, *args, **kwargs)
+        given.apply_defaults()
+        return handle_torch_function(call, (tensor,), **given.arguments)
+
+    return call
+
+
+@_overridable
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with draws from the uniform distribution on ``[a, b)``.
 
@@ -77,10 +96,10 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         >>> bool((w.abs() <= 0.1).all())
         True
     """
-    with taeda.no_grad():
-        return tensor.uniform_(a, b, generator=generator)
+    return _drawn_uniform(tensor, a, b, generator)
 
 
+@_overridable
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with draws from the normal distribution with that mean and standard deviation.
 
@@ -98,6 +117,15 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
         >>> round(w.std().item(), 2)
         0.02
     """
+    return _drawn_normal(tensor, mean, std, generator)
+
+
+def _drawn_uniform(tensor: Tensor, a: float, b: float, generator: Any) -> Tensor:
+    with taeda.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def _drawn_normal(tensor: Tensor, mean: float, std: float, generator: Any) -> Tensor:
     with taeda.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -170,6 +198,7 @@ def _reject_uniform(tensor: Tensor, mean: float, std: float, a: float, b: float,
     return tensor.copy_(result) if result is not tensor else tensor
 
 
+@_overridable
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with ``val``.
 
@@ -201,7 +230,8 @@ def ones_(tensor: Tensor) -> Tensor:
         >>> nn.init.ones_(taeda.empty(3))
         tensor([1., 1., 1.])
     """
-    return constant_(tensor, 1.0)
+    with taeda.no_grad():
+        return tensor.fill_(1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -286,8 +316,9 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """Inputs and outputs of one unit of a linear or convolution weight."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
-    field = math.prod(tensor.shape[2:])
-    return tensor.size(1) * field, tensor.size(0) * field
+    inputs, outputs = tensor.size(1), tensor.size(0)
+    field = math.prod(tensor.shape[2:]) if tensor.dim() > 2 else 1
+    return inputs * field, outputs * field
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
@@ -321,7 +352,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
-    return uniform_(tensor, -bound, bound, generator)
+    return _drawn_uniform(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
@@ -346,7 +377,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
         0.1
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
+    return _drawn_normal(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
@@ -356,6 +387,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
+@_overridable
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
@@ -383,7 +415,7 @@ def kaiming_uniform_(
         True
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
-    return tensor if std is None else uniform_(tensor, -math.sqrt(3.0) * std, math.sqrt(3.0) * std, generator)
+    return tensor if std is None else _drawn_uniform(tensor, -math.sqrt(3.0) * std, math.sqrt(3.0) * std, generator)
 
 
 def kaiming_normal_(
@@ -414,7 +446,7 @@ def kaiming_normal_(
         0.1
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
-    return tensor if std is None else normal_(tensor, 0, std, generator)
+    return tensor if std is None else _drawn_normal(tensor, 0, std, generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:

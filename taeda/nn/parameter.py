@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from taeda.overrides import _disabled_torch_function_impl
+from taeda.overrides import DisableTorchFunction, _a_mode_asks, _disabled_torch_function_impl
 
 from .._core import Size, preserve_format
 from .._core.tensor import as_subclass
@@ -13,6 +14,9 @@ from .._typed import Tensor
 from ..ops.creation import empty
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
+
+
+_NOTHING = nullcontext()
 
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
@@ -53,7 +57,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = empty(0)
         if type(data) is Tensor or type(data) is Parameter:
-            return as_subclass(data.detach(), cls).requires_grad_(requires_grad)
+            with DisableTorchFunction() if _a_mode_asks() else _NOTHING:
+                return as_subclass(data.detach(), cls).requires_grad_(requires_grad)
         t: Any = data.detach().requires_grad_(requires_grad)
         if type(t) is not type(data):
             raise RuntimeError(

@@ -198,3 +198,13 @@ def test_tangents_of_a_jvp_depend_on_what_it_saved():
         return taeda.func.jvp(Squared.apply, (x,), (taeda.ones(2),))[1].sum()
 
     assert taeda.func.grad(pushed)(taeda.tensor([1.0, 2.0])).tolist() == [20.0, 20.0]
+
+
+def test_text_of_dual_tensors():
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(taeda.ones(2), taeda.full((2,), 3.0))
+        assert repr(dual) == "tensor([1., 1.], tangent=tensor([3., 3.]))"
+        assert repr(dual * 2) == "tensor([2., 2.], tangent=tensor([6., 6.]))"
+        assert repr(forward_ad.make_dual(taeda.tensor(1.0), taeda.tensor(2.0))) == "tensor(1., tangent=2.0)"
+        assert repr(taeda.ones(1)) == "tensor([1.])"
+    assert repr(forward_ad.unpack_dual(taeda.ones(1))) == "UnpackedDualTensor(primal=tensor([1.]), tangent=None)"

@@ -1,5 +1,6 @@
 """``__torch_function__`` in both frameworks: classes, subclasses of Tensor, modes."""
 
+import operator
 import threading
 
 import pytest
@@ -509,3 +510,118 @@ def test_names_of_functions(name):
         return lib.overrides.resolve_name(f)
 
     assert resolved(taeda) == resolved(torch)
+
+
+def seen_by(t, program):
+    """The names and the numbers of arguments of what a mode and a subclass of Tensor are asked for."""
+    seen = []
+
+    class Mode(t.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, len(args)))
+            return func(*args, **(kwargs or {}))
+
+    class Sub(t.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, "class"))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = t.tensor([3, 1])
+    with Mode():
+        program(x.clone())
+    seen.append("-")
+    program(t.tensor([3, 1]).as_subclass(Sub))
+    return seen
+
+
+OPERATORS = {
+    "rsub": lambda x: 1 - x, "div": lambda x: x / 2, "rdiv": lambda x: 2 / x, "floordiv": lambda x: x // 2,
+    "rfloordiv": lambda x: 2 // x, "mod": lambda x: x % 2, "rmod": lambda x: 2 % x, "rpow": lambda x: 2**x,
+    "rmatmul": lambda x: x.__rmatmul__(x), "eq": lambda x: x == 2, "ne": lambda x: x != 2, "req": lambda x: x.__eq__(2),
+    "and": lambda x: x & 1, "rand": lambda x: 1 & x, "iand": lambda x: operator.iand(x, 1), "or": lambda x: x | 1,
+    "ror": lambda x: 1 | x, "ixor": lambda x: operator.ixor(x, 1), "lshift": lambda x: x << 1,
+    "rlshift": lambda x: 1 << x, "irshift": lambda x: operator.irshift(x, 1), "invert": lambda x: ~x,
+    "bool": lambda x: bool(x[0]), "int": lambda x: int(x[0]), "float": lambda x: float(x[0]), "len": len,
+    "index": lambda x: [1, 2, 3, 4][x[0]], "complex": lambda x: complex(x[0]), "iter": lambda x: [y for y in x],
+    "list": list, "contains": lambda x: 2 in x, "max": max, "sorted": sorted, "repr": repr,
+    "getitem": lambda x: [x[0], x[:], x[[0, 1]], x[x > 2], x[..., None], x[True]],
+    "setitem": lambda x: operator.setitem(x, 0, 1), "setitem_mask": lambda x: operator.setitem(x, x > 2, 1),
+    "setitem_slice": lambda x: operator.setitem(x, slice(None), x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_names_of_operators(name):
+    both(lambda t: seen_by(t, OPERATORS[name]))
+
+
+def test_operators_within_several_modes():
+    def fn(t):
+        seen = []
+
+        class Mode(t.overrides.TorchFunctionMode):
+            def __init__(self, label):
+                super().__init__()
+                self.label = label
+
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                seen.append((self.label, func.__name__))
+                return func(*args, **(kwargs or {}))
+
+        x = t.ones(3)
+        with Mode("outer"), Mode("inner"):
+            results = [len(x), (1 - x).sum(), bool(x[0] == 1), float(x[1])]
+            x[1] = 2
+        return seen, [float(y) if isinstance(y, t.Tensor) else y for y in results], x.tolist()
+
+    both(fn)
+
+
+def test_operators_may_be_replaced():
+    def fn(t):
+        class Mode(t.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                return {"__rsub__": "mine", "__len__": 7, "__bool__": False, "__getitem__": "row"}[func.__name__]
+
+        x = t.ones(3)
+        with Mode():
+            return [1 - x, len(x), bool(x), x[0]]
+
+    both(fn)
+
+
+@pytest.mark.parametrize("name", ["uniform_", "normal_", "constant_", "kaiming_uniform_", "xavier_normal_", "ones_"])
+def test_names_of_first_values(name):
+    def fn(t):
+        seen = []
+
+        class Mode(t.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                if func.__name__ != "_set_grad_enabled":
+                    seen.append((func.__name__, len(args), sorted(kwargs or {})))
+                return func(*args, **(kwargs or {}))
+
+        x, more = t.empty(2, 3), (0.5,) if name == "constant_" else ()
+        with Mode():
+            getattr(t.nn.init, name)(x, *more)
+            t.nn.Parameter(x)
+        return [entry if entry[0] != "uniform_" or entry[1] == 0 else entry[0] for entry in seen]
+
+    both(fn)
+
+
+def test_names_within_layers():
+    def fn(t):
+        seen = []
+
+        class Mode(t.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                seen.append(func.__name__)
+                return func(*args, **(kwargs or {}))
+
+        with Mode():
+            t.nn.Linear(2, 3)
+        return seen
+
+    both(fn)
