@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._core import Composite
+from .._core import Composite, Op
 from .._namespaces import above
 from .._schema import Schema
 from ..ops.registry import is_in_place
@@ -116,6 +116,8 @@ class OpOverloadPacket:
         """
         native = self.namespace == "aten"
         found = _spellings().function_of(self.__name__, overload) if native else self.function
+        if native and isinstance(self.function, Op) and trait(found, "lacking", False):
+            found = self.function  # taeda's op, which has other arguments
         if found is None:
             raise NotImplementedError(
                 f"torch.ops.{self.namespace}.{self.__name__} is not available in taeda: it is part of PyTorch's C++"

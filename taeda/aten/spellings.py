@@ -209,6 +209,7 @@ def _stft(
 
 
 def _lacking(name: str) -> Callable:
+    @traits(lacking=True)
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"aten::{name} is part of PyTorch's C++, which taeda has not")
 

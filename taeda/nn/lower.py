@@ -15,6 +15,7 @@ import taeda
 
 from .. import _core
 from .._typed import Tensor
+from ..ops import attention as _attention
 from ..ops import batch_norm as _batch_norm
 from ..ops import interpolation as _interpolation
 from ..ops import normalization as _normalization
@@ -334,6 +335,37 @@ def _log_softmax(input, dim, half_to_float):
 def _whole(half_to_float: bool, name: str) -> None:
     if half_to_float:
         raise RuntimeError(f"_{name}: half_to_float is not supported on the CPU; give {name}() a dtype instead")
+
+
+def _with_total(input, target, weight, reduction: int, ignore_index: int) -> tuple[Tensor, Tensor]:
+    """A loss by class, and the sum of the weights that a mean divides by; 0 where the loss is no mean or sum."""
+    result = F.nll_loss(input, target, weight, None, ignore_index, None, ("none", "mean", "sum")[reduction])
+    if reduction == 0:
+        return result, input.new_zeros(())
+    kept = target != ignore_index
+    if weight is None:
+        return result, kept.sum().to(input.dtype)
+    return result, (weight.detach()[target * kept] * kept).sum()
+
+
+@composite(method=False, out=False)
+def nll_loss_forward(input, target, weight, reduction: int, ignore_index: int):
+    """:func:`nn.functional.nll_loss` of ``(N, C)``, with the sum of the weights."""
+    return _with_total(input, target, weight, reduction, ignore_index)
+
+
+@composite(method=False, out=False)
+def nll_loss2d_forward(input, target, weight, reduction: int, ignore_index: int):
+    """:func:`nn.functional.nll_loss` of ``(N, C, H, W)``, with the sum of the weights."""
+    return _with_total(input, target, weight, reduction, ignore_index)
+
+
+@composite(method=False, out=False)
+def _scaled_dot_product_flash_attention_for_cpu(
+    query, key, value, dropout_p: Any = 0.0, is_causal=False, *, attn_mask=None, scale=None
+):
+    """:func:`nn.functional.scaled_dot_product_attention`, with the logarithm of each row's sum of exponentials."""
+    return _attention.with_sums(query, key, value, attn_mask, dropout_p, is_causal, scale)
 
 
 @composite(method=False)

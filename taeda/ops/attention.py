@@ -112,8 +112,26 @@ def _attention_gradients(grad, query, key, value, mask, causal, scale, dropout, 
     return ds @ k, dk, dv
 
 
-def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
-    """The weights in public ops."""
+def with_sums(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, causal: bool, scale: float | None
+) -> tuple[Tensor, Tensor]:
+    """:func:`scaled_dot_product_attention` of four dimensions, and the logarithm of each row's sum of exponentials.
+
+    The latter is in float32, outside the graph, and 0 for a row that sees nothing.
+    """
+    factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
+    if not dropout and core.fits(query, key, value, mask, 0.0, causal, False):
+        out, sums = _attention(query, key, value, mask, causal, factor)
+        logs = sums[..., 0] - sums[..., 1].log()
+    else:
+        out = scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale)
+        logs = _scores(query.detach(), key.detach(), mask, causal, factor).logsumexp(-1).to(_core.float32)
+    logs = logs.detach().masked_fill(logs.isinf(), 0.0)
+    return out, logs.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def _scores(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
+    """The scores, in public ops; minus infinity where a query does not see a key."""
     scores = (query * scale) @ key.transpose(-2, -1)
     hidden = None
     if causal:
@@ -122,8 +140,12 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scal
         hidden = ~mask
     elif mask is not None:
         scores = scores + mask
-    if hidden is not None:
-        scores = scores.masked_fill(hidden, float("-inf"))
+    return scores if hidden is None else scores.masked_fill(hidden, float("-inf"))
+
+
+def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
+    """The weights in public ops."""
+    scores = _scores(query, key, mask, causal, scale)
     weights = scores.softmax(-1)
     if mask is not None:  # a row that sees nothing is 0, not NaN
         nothing = (scores == float("-inf")).all(-1, keepdim=True)

@@ -202,6 +202,9 @@ def floor_divide(input, other):
     return s.floor_divide(input, other)
 
 
+floor_divide.traits["native_call"] = lambda x, y: ("floor_divide.default", (x, y))
+
+
 @pointwise(
     numbers=True, check=core.check_divisor, dtypes=REAL, reference="floor_divide", domain=((-2, 2), (0.5, 2)),
     method=False,
@@ -464,6 +467,9 @@ over_nonzero.vjp(
 def conjugated(input):
     """The complex conjugate in memory of its own."""
     return s.conj(input)
+
+
+conjugated.traits["native_call"] = lambda x: ("_conj.default", (x,))
 
 
 conjugated.vjp(input=lambda g: conjugated(g))

@@ -712,6 +712,11 @@ def _log_sum_exp(input, dim, keepdim):
     """The logarithm of the sum of exponentials, of floats."""
 
 
+_log_sum_exp.traits["native_call"] = lambda x, dim, keepdim: (
+    "logsumexp.default", (x, [dim] if isinstance(dim, int) else list(dim), *([True] if keepdim else [])),
+)  # fmt: skip
+
+
 def _log_sum_exp_in_parts(input, dim, keepdim):
     if not input.dim():
         return input.clone()
@@ -776,6 +781,12 @@ _norm_any = Reducer("vector_norm", "normp", (_FLOAT_REAL,), nparams=1).run
 def _vector_norm(input, ord, dim, keepdim):
     reducer = _NORM.get(ord)
     return _norm_any(input, dim, keepdim, None, ord) if reducer is None else reducer(input, dim, keepdim)
+
+
+_vector_norm.traits["native_call"] = lambda x, ord, dim, keepdim: (
+    "linalg_vector_norm.default",
+    (x, ord, None if dim is None else [dim] if isinstance(dim, int) else list(dim), keepdim),
+)
 
 
 @_vector_norm.vjp_all("input")

@@ -140,6 +140,9 @@ def median_all(input):
     """The median of all elements; see :func:`median`."""
 
 
+median_all.traits["native_call"] = lambda x: ("median.default", (x,))
+
+
 @primitive(ordering.nanmedian_all, method=False, out=False)
 def nanmedian_all(input):
     """The median of all elements that are not NaN."""

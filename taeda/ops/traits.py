@@ -18,6 +18,7 @@ TRAITS: dict[str, str] = {
     "batch": "the family whose rule runs the op under vmap (`func/families.py`)",
     "decomposition": "the same result in public ops: a function that names the arguments it needs",
     "lowering": "the same in ops that are closer to canonical ones, for decomposed programs alone",
+    "lacking": "of a native op that taeda has not: calling it says so",
     "native_call": "of an op that PyTorch has not: name and arguments of what a dispatch mode sees for it",
     "canonical": "decomposed programs are written in this op (`docs/canonical.md`)",
     "autocast": "precision within autocast: `lower`, `float32`, `widest`, or a function of the arguments",

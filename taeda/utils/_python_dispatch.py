@@ -2,11 +2,14 @@
 
 An op comes as ``torch.ops.aten.add.Tensor``, with the arguments of taeda's own op, which has the same parameters. Ops
 that PyTorch always decomposes are decomposed here too: ``linear`` and ``matmul`` come as products of matrices, layers
-of convolution as ``convolution``. Gradients are recorded below the mode, for the ops that it calls.
+of convolution as ``convolution``, ``cross_entropy`` as ``_log_softmax`` and ``nll_loss_forward``. What PyTorch's
+library has as one op comes whole: losses, pooling, attention. Gradients are recorded below the mode, for the ops that
+it calls.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,22 +18,39 @@ from typing import Any
 from .. import _core
 from .._core import Composite, Op, Tensor
 from ..aten import OpOverload, OpOverloadPacket, packet
-from ..aten.signatures import matched
+from ..aten.signatures import matched, signature
 from ..ops.table import OPS, asked_for, trait
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
+
+
+#: Overloads that the arguments by name do not tell, by the arguments by position.
+_OVERLOADS: dict[str, Callable] = {
+    "arange": lambda args: ("", "", "start", "start_step")[min(len(args), 3)],
+    "empty": lambda args: "memory_format",
+}
+
+
+def _is_native(label: str) -> bool:
+    """Whether PyTorch has a signature of that name, such as ``aten::add.Tensor``."""
+    found = signature(*label.removeprefix("aten::").partition(".")[::2])
+    return found is not None and found.name == label
 
 
 def _overload_of(op: Any, args: tuple, kwargs: dict) -> OpOverload:
     """The op of PyTorch's library that a call of ``op`` is."""
     plain = op.name.removesuffix("_") or op.name
     params = op.params if isinstance(op, Op) else asked_for(op)
-    given = dict(zip(params, args, strict=False)) | kwargs
-    call = matched(plain, params, {name: x for name, x in given.items() if x is not None})
-    known, _, overload = (plain if call is None else call[0].name.removeprefix("aten::")).partition(".")
-    found = packet(known + op.name[len(plain) :])
+    given = {name: x for name, x in (dict(zip(params, args, strict=False)) | kwargs).items() if x is not None}
+    call, ending = matched(plain, params, given), op.name[len(plain) :]
+    if ending and (call is None or not _is_native(call[0].name.replace(plain, op.name, 1))):
+        call, ending = matched(op.name, params, given), ""
+    known, _, overload = (op.name if call is None else call[0].name.removeprefix("aten::")).partition(".")
+    overload = overload or _OVERLOADS.get(known, lambda args: "")(args)
+    found = packet(known + (ending if call is not None else ""))
     if (
         found.function is None
+        or trait(found.function, "lacking", False)
         or kwargs.get("inplace")
         or (isinstance(op, Composite) and args[-1:] and args[-1] is True)
     ):
@@ -38,12 +58,28 @@ def _overload_of(op: Any, args: tuple, kwargs: dict) -> OpOverload:
     return getattr(found, overload or "default")
 
 
+#: By the name of an op or a composite, the calls that PyTorch makes for it; NotImplemented where it makes none.
+_PARTS: dict[str, Callable] = {}
+
+
+def _parts(*names: str) -> Callable:
+    """Enter a function as the parts of the ops of these names."""
+
+    def enter(function: Callable) -> Callable:
+        _PARTS.update(dict.fromkeys(names, function))
+        return function
+
+    return enter
+
+
+@_parts("linear")
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     rows = input.reshape(-1, input.shape[-1]) if input.dim() != 2 else input
     product = rows.mm(weight.t()) if bias is None else OPS["addmm"](bias, rows, weight.t())
     return product if input.dim() == 2 else product.reshape(*input.shape[:-1], weight.shape[0])
 
 
+@_parts("matmul")
 def _matmul(input: Tensor, other: Tensor, **out: Any) -> Tensor:
     ranks = input.dim(), other.dim()
     if out or min(ranks) == 0 or ranks == (1, 1):
@@ -53,13 +89,14 @@ def _matmul(input: Tensor, other: Tensor, **out: Any) -> Tensor:
     if ranks == (2, 1):
         return input.mv(other)
     if other.dim() == 2:  # all rows of a batch at once
-        return input.reshape(-1, input.shape[-1]).mm(other).reshape(*input.shape[:-1], other.shape[1])
+        rows = input.reshape(-1, input.shape[-1]).mm(other)
+        return _native("_unsafe_view.default", rows, [*input.shape[:-1], other.shape[1]])
     if min(ranks) < 3:
         return NotImplemented
     batch = OPS["broadcast_shapes"](input.shape[:-2], other.shape[:-2]) if ranks != (3, 3) else input.shape[:1]
     left = input.expand(*batch, *input.shape[-2:]).reshape(-1, *input.shape[-2:])
     right = other.expand(*batch, *other.shape[-2:]).reshape(-1, *other.shape[-2:])
-    return left.bmm(right).reshape(*batch, input.shape[-2], other.shape[-1])
+    return _native("_unsafe_view.default", left.bmm(right), [*batch, input.shape[-2], other.shape[-1]])
 
 
 def _convolution(size: int) -> Callable:
@@ -90,6 +127,7 @@ def _single_steps(input: Tensor, index: Any) -> list[tuple[int, Any]]:
     return steps
 
 
+@_parts("basic_index")
 def _basic_index(input: Tensor, index: Any) -> Tensor:
     steps = _single_steps(input, index)
     if len(steps) < 2:
@@ -99,12 +137,286 @@ def _basic_index(input: Tensor, index: Any) -> Tensor:
     return input
 
 
-_PARTS: dict[str, Callable] = {
-    "basic_index": _basic_index,
-    "linear": _linear,
-    "matmul": _matmul,
-    **{f"conv{n}d": _convolution(n) for n in (1, 2, 3)},
-}
+def _native(call: str, *args: Any, **kwargs: Any) -> Any:
+    """The result of a native op, which the innermost mode is asked for; ``call`` is its name with that of a signature.
+
+    For parts: the mode is on while they run.
+    """
+    name, _, overload = call.partition(".")
+    before = _core.mode_stack()
+    _core.set_mode_stack(before[:-1])
+    try:
+        return before[-1].__torch_dispatch__(getattr(packet(name), overload or "default"), (), args, kwargs)
+    finally:
+        _core.set_mode_stack(before)
+
+
+def _first(call: str, *args: Any, **kwargs: Any) -> Any:
+    """The first result of a native op that also gives what its derivative needs."""
+    return _native(call, *args, **kwargs)[0]
+
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _numbered(reduction: str, *legacy: Any) -> tuple[int, ...] | None:
+    """The number of a reduction, left out where it is the mean; None where the call says it in the old way."""
+    if reduction not in _REDUCTIONS or any(x is not None for x in legacy):
+        return None
+    return () if reduction == "mean" else (_REDUCTIONS.index(reduction),)
+
+
+def _loss(name: str, *options: str) -> Callable:
+    """A loss of PyTorch's library; of ``options`` those that are not as usual follow the reduction."""
+
+    def loss(
+        input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+        weight: Any = None, **named: Any,
+    ) -> Any:  # fmt: skip
+        number = _numbered(reduction, size_average, reduce, weight)
+        if number is None or input.shape != target.shape or input.dtype != target.dtype:
+            return NotImplemented
+        more = [float(named[o]) for o in options if o in named and named[o] != 1]
+        if more and not number:
+            number = (1,)
+        return _native(f"{name}.default", input, target, *number, *more)
+
+    return loss
+
+
+@_parts("huber_loss")
+def _huber(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+    return _loss("huber_loss", "delta")(input, target, None, None, reduction, weight, delta=delta)
+
+
+@_parts("smooth_l1_loss")
+def _smooth_l1(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    if beta == 0:
+        return NotImplemented
+    return _loss("smooth_l1_loss", "beta")(input, target, size_average, reduce, reduction, beta=beta)
+
+
+@_parts("binary_cross_entropy")
+def _entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    number = _numbered(reduction, size_average, reduce)
+    if number is None or input.shape != target.shape:
+        return NotImplemented
+    if weight is None:
+        return _native("binary_cross_entropy.default", input, target, *((None, *number) if number else ()))
+    weight = weight.expand(OPS["broadcast_shapes"](target.shape, weight.shape))
+    return _native("binary_cross_entropy.default", input, target, weight, *number)
+
+
+@_parts("binary_cross_entropy_with_logits")
+def _entropy_of_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+    number = _numbered(reduction, size_average, reduce)
+    if number is None or input.shape != target.shape:
+        return NotImplemented
+    more = (weight, pos_weight, *number) if pos_weight is not None or number else () if weight is None else (weight,)
+    return _native("binary_cross_entropy_with_logits.default", input, target, *more)
+
+
+@_parts("nll_loss")
+def _nll(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    number = _numbered(reduction, size_average, reduce)
+    if number is None or input.dim() not in (2, 4) or input.shape[:1] + input.shape[2:] != target.shape:
+        return NotImplemented
+    name = "nll_loss_forward" if input.dim() == 2 else "nll_loss2d_forward"
+    return _first(f"{name}.default", input, target, weight, _REDUCTIONS.index(reduction), ignore_index)
+
+
+@_parts("cross_entropy")
+def _cross_entropy(
+    input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+    label_smoothing=0.0,
+):  # fmt: skip
+    if label_smoothing or target.is_floating_point() or input.dim() not in (2, 4):
+        return NotImplemented
+    return OPS["nll_loss"](OPS["log_softmax"](input, 1), target, weight, size_average, ignore_index, reduce, reduction)
+
+
+@_parts("layer_norm")
+def _layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    return _first("native_layer_norm.default", input, list(normalized_shape), weight, bias, eps)
+
+
+@_parts("batch_norm")
+def _batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    return _first("native_batch_norm.default", input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@_parts("group_norm")
+def _group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
+    if input.dim() < 2 or not input.is_floating_point() or input.shape[1] % num_groups:
+        return NotImplemented
+    n, c = input.shape[:2]
+    area = math.prod(input.shape[2:])
+    return _first("native_group_norm.default", input, weight, bias, n, c, area, num_groups, eps)
+
+
+@_parts("dropout")
+def _dropout(input, p=0.5, training=True, inplace=False):
+    if not training or inplace or not 0 < p < 1 or not input.is_floating_point() or not input.numel():
+        return NotImplemented
+    kept = _native("empty_like.default", input)
+    kept = _native("bernoulli_.float", kept, 1 - p)
+    return input * _native("div_.Scalar", kept, 1 - p)
+
+
+def _twice(x: Any) -> list[int]:
+    return [x, x] if isinstance(x, int) else list(x)
+
+
+@_parts("max_pool2d")
+def _max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    numbers = [_twice(kernel_size), _twice(kernel_size if stride is None else stride)]
+    if padding not in (0, (0, 0)) or dilation not in (1, (1, 1)) or ceil_mode:
+        numbers.append(_twice(padding))
+    if dilation not in (1, (1, 1)) or ceil_mode:
+        numbers.append(_twice(dilation))
+    both = _native("max_pool2d_with_indices.default", input, *numbers, *((True,) if ceil_mode else ()))
+    return both if return_indices else both[0]
+
+
+@_parts("avg_pool2d")
+def _avg_pool2d(
+    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    given = [_twice(padding), ceil_mode, count_include_pad, divisor_override]
+    usual = [[0, 0], False, True, None]
+    while given and given[-1] == usual[len(given) - 1]:
+        given.pop()
+    sizes = _twice(kernel_size), _twice(kernel_size if stride is None else stride)
+    return _native("avg_pool2d.default", input, *sizes, *given)
+
+
+@_parts("adaptive_avg_pool2d")
+def _adaptive_avg_pool2d(input, output_size):
+    sizes = _twice(output_size) if isinstance(output_size, int) else list(output_size)
+    if sizes == [1, 1] or None in sizes:
+        return NotImplemented
+    return _native("_adaptive_avg_pool2d.default", input, sizes)
+
+
+@_parts("adaptive_max_pool2d")
+def _adaptive_max_pool2d(input, output_size, return_indices=False):
+    sizes = _twice(output_size) if isinstance(output_size, int) else list(output_size)
+    if None in sizes:
+        return NotImplemented
+    both = _native("adaptive_max_pool2d.default", input, sizes)
+    return both if return_indices else both[0]
+
+
+@_parts("interpolate")
+def _interpolate(
+    input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
+    antialias=False,
+):  # fmt: skip
+    spatial = input.dim() - 2
+    names = {"nearest": f"nearest{spatial}d", "nearest-exact": f"_nearest-exact{spatial}d", "linear": "linear1d",
+             "bilinear": "bilinear2d", "bicubic": "bicubic2d", "trilinear": "trilinear3d"}  # fmt: skip
+    ranks = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+    if antialias or mode not in names or ranks.get(mode, spatial) != spatial or not 1 <= spatial <= 3:
+        return NotImplemented
+    if isinstance(scale_factor, str) or (size is None) == (scale_factor is None):
+        return NotImplemented
+    factors: list[Any] = [None] * spatial
+    if scale_factor is None:
+        sizes = [size] * spatial if isinstance(size, int) else list(size)
+    else:
+        given = [scale_factor] * spatial if isinstance(scale_factor, (int, float)) else list(scale_factor)
+        sizes = [math.floor(n * f) for n, f in zip(input.shape[2:], given, strict=True)]
+        factors = [] if recompute_scale_factor else [float(f) for f in given]
+    name = names[mode]
+    name = f"_upsample_{name[1:]}" if name.startswith("_") else f"upsample_{name}"
+    corners = () if mode.startswith("nearest") else (bool(align_corners),)
+    return _native(f"{name}.default", input, sizes, *corners, *(factors if any(factors) else ()))
+
+
+@_parts("grid_sample")
+def _grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    if input.dim() not in (4, 5) or mode not in modes or padding_mode not in paddings:
+        return NotImplemented
+    name = f"grid_sampler_{input.dim() - 2}d.default"
+    return _native(name, input, grid, modes.index(mode), paddings.index(padding_mode), bool(align_corners))
+
+
+@_parts("pad")
+def _pad(input, pad, mode="constant", value=None):
+    kind = {"reflect": "reflection", "replicate": "replication"}.get(mode)
+    if kind is None or len(pad) not in (2, 4, 6) or any(n < 0 for n in pad):
+        return NotImplemented
+    return _native(f"{kind}_pad{len(pad) // 2}d.default", input, list(pad))
+
+
+def _transposed(size: int) -> Callable:
+    def convolution(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        if input.dim() != size + 2:
+            return NotImplemented
+        lists = [[n] * size if isinstance(n, int) else list(n) for n in (stride, padding, dilation, output_padding)]
+        return OPS["convolution"](input, weight, bias, *lists[:3], True, lists[3], groups)
+
+    return convolution
+
+
+@_parts("scaled_dot_product_attention")
+def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    plain = query.dim() == key.dim() == value.dim() == 4 and query.shape[-1] == value.shape[-1] and not dropout_p
+    if not plain or enable_gqa or query.shape[:2] != key.shape[:2] or not query.is_floating_point():
+        return NotImplemented
+    if attn_mask is not None and (attn_mask.requires_grad or attn_mask.dim() not in (2, 4)):
+        return NotImplemented
+    named = {"attn_mask": attn_mask, "scale": scale}
+    return _first(
+        "_scaled_dot_product_flash_attention_for_cpu.default", query, key, value, *((0.0, True) if is_causal else ()),
+        **{name: x for name, x in named.items() if x is not None},
+    )  # fmt: skip
+
+
+@_parts("chunk")
+def _chunk(input, chunks, dim=0):
+    if not isinstance(chunks, int) or chunks <= 0 or not input.dim():
+        return NotImplemented
+    size = -(-input.shape[dim] // chunks)
+    return _native("split.Tensor", input, size, *((dim,) if dim else ())) if size else NotImplemented
+
+
+@_parts("equal")
+def _equal(input, other):
+    return _native("equal.default", input, other)
+
+
+@_parts("allclose")
+def _allclose(input, other, *more, **named):
+    return _native("allclose.default", input, other, *more, **named)
+
+
+@_parts("glu")
+def _glu(input, dim=-1):
+    return _native("glu.default", input, *(() if dim == -1 else (dim,)))
+
+
+@_parts("pixel_shuffle")
+def _pixel_shuffle(input, upscale_factor):
+    return _native("pixel_shuffle.default", input, upscale_factor)
+
+
+@_parts("relu6")
+def _relu6(input, inplace=False):
+    return NotImplemented if inplace else _native("hardtanh.default", input, 0.0, 6.0)
+
+
+@_parts("rdiv")
+def _rdiv(input, other):
+    return NotImplemented if isinstance(other, Tensor) else input.reciprocal() * other
+
+
+for _name in ("mse_loss", "soft_margin_loss"):
+    _PARTS[_name] = _loss(_name)
+for _rank in (1, 2, 3):
+    _PARTS[f"conv{_rank}d"] = _convolution(_rank)
+    _PARTS[f"conv_transpose{_rank}d"] = _transposed(_rank)
 
 
 def _index_call(x: Tensor, index: Any) -> tuple:
@@ -200,7 +512,8 @@ def native_call(op: Any, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple, 
         args = (args[0], list(args[1:]))
     call = _CALLS.get(op.name) or trait(op, "native_call", None)
     if call is None or kwargs:
-        return _overload_of(op, args, kwargs), tuple(map(_as_list, args)), kwargs
+        func = _overload_of(op, args, kwargs)
+        return func, args if func.signature is None else tuple(map(_as_list, args)), kwargs
     name, args, *named = call(*args)
     known, _, overload = name.partition(".")
     return getattr(packet(known), overload), tuple(map(_as_list, args)), named[0] if named else {}
@@ -218,7 +531,9 @@ def seen_whole(op: Any) -> bool:
 
 def parts_of(op: Any, args: tuple, kwargs: dict) -> Any:
     """The result of ``op`` by the calls that PyTorch decomposes it into; NotImplemented if it does not."""
-    return _PARTS[op.name](*args, **kwargs) if op.name in _PARTS else NotImplemented
+    if op.name not in _PARTS or kwargs.get("out") is not None:
+        return NotImplemented
+    return _PARTS[op.name](*args, **kwargs)
 
 
 class TorchDispatchMode:
@@ -246,15 +561,14 @@ class TorchDispatchMode:
 
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
         """Called by the core for every op."""
-        if not seen_whole(op):
-            with _within(self):
-                return op.unwatched(args, kwargs)
-        if any(
-            not isinstance(mode, TorchDispatchMode) for mode in _core.mode_stack()
-        ):  # autocast and the like come first
+        whole = seen_whole(op)
+        others = any(not isinstance(mode, TorchDispatchMode) for mode in _core.mode_stack())
+        if whole and others:  # autocast and the like come first
             return _core.pass_through(self, op, args, kwargs)
         with _within(self):
-            result = parts_of(op, args, kwargs)
+            result = NotImplemented if others else parts_of(op, args, kwargs)
+            if result is NotImplemented and not whole:
+                return op.unwatched(args, kwargs)
         if result is not NotImplemented:
             return result
         func, args, kwargs = native_call(op, args, kwargs)
@@ -262,6 +576,15 @@ class TorchDispatchMode:
         if result is NotImplemented:
             raise TypeError(f"{type(self).__name__}.__torch_dispatch__ gave NotImplemented for {op.name}")
         return result
+
+    def item(self, tensor: Tensor) -> Any:
+        """Called by the core where a number is read."""
+        before = _core.mode_stack()
+        _core.set_mode_stack(before[:-1])
+        try:
+            return self.__torch_dispatch__(packet("_local_scalar_dense").default, (), (tensor,), {})
+        finally:
+            _core.set_mode_stack(before)
 
 
 @contextmanager

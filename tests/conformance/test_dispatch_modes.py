@@ -10,6 +10,7 @@ import pytest
 
 import taeda
 from taeda.ops import aten as our_aten
+from tests.agree import close
 
 torch = pytest.importorskip("torch")
 
@@ -45,6 +46,99 @@ PROGRAMS = {
     "slices": lambda f: [f.ones(4).narrow(0, 1, 2), f.ones(4)[1:3], f.ones(4).hsplit(2), f.ones(4).tensor_split(3)],
     "pointwise": lambda f: [f.rand(2).exp(), f.ones(2).log_(), f.full((2,), 0.5).sigmoid(), f.arange(4).eq(2)],
 }
+
+
+WHOLE = {
+    "layer_norm": lambda f, F, x: F.layer_norm(x, (4,), x[0], x[1]),
+    "batch_norm": lambda f, F, x: F.batch_norm(x, f.zeros(4), f.ones(4)),
+    "batch_norm_trained": lambda f, F, x: F.group_norm(x.view(2, 4, 2), 2),
+    "dropout": lambda f, F, x: F.dropout(x, 0.25) * 0,
+    "cross_entropy": lambda f, F, x: F.cross_entropy(x, f.tensor([0, 1, 3, 2])),
+    "cross_entropy_weighted": lambda f, F, x: F.cross_entropy(x, f.tensor([0, 1, 3, 2]), x[0].exp(), reduction="sum"),
+    "cross_entropy_of_images": lambda f, F, x: F.cross_entropy(x.view(2, 2, 2, 2), f.zeros(2, 2, 2).long()),
+    "nll_loss": lambda f, F, x: F.nll_loss(x, f.tensor([0, 1, -100, 2]), reduction="none"),
+    "mse_loss": lambda f, F, x: [F.mse_loss(x, x * 2), F.mse_loss(x, x + 1, reduction="sum")],
+    "huber_loss": lambda f, F, x: [F.huber_loss(x, x * 2), F.huber_loss(x, x * 2, delta=0.5)],
+    "smooth_l1_loss": lambda f, F, x: [F.smooth_l1_loss(x, x * 2), F.smooth_l1_loss(x, x * 2, beta=0.5)],
+    "binary_cross_entropy": lambda f, F, x: F.binary_cross_entropy(x.sigmoid(), x.sigmoid(), x.exp(), reduction="sum"),
+    "with_logits": lambda f, F, x: F.binary_cross_entropy_with_logits(x, x.sigmoid(), pos_weight=x[0].exp()),
+    "soft_margin_loss": lambda f, F, x: F.soft_margin_loss(x, x.sign()),
+    "max_pool2d": lambda f, F, x: F.max_pool2d(x[None, None], 2),
+    "max_pool2d_padded": lambda f, F, x: F.max_pool2d(x[None, None], 3, 2, 1, return_indices=True),
+    "avg_pool2d": lambda f, F, x: F.avg_pool2d(x[None, None], 3, 2, 1, count_include_pad=False),
+    "adaptive": lambda f, F, x: [F.adaptive_avg_pool2d(x[None, None], 2), F.adaptive_max_pool2d(x[None, None], 3)],
+    "nearest": lambda f, F, x: [F.interpolate(x[None], scale_factor=2), F.interpolate(x[None, None], 3)],
+    "bilinear": lambda f, F, x: F.interpolate(x[None, None], scale_factor=(1.5, 2), mode="bilinear"),
+    "bicubic": lambda f, F, x: F.interpolate(x[None, None], (7, 5), mode="bicubic", align_corners=True),
+    "grid_sample": lambda f, F, x: F.grid_sample(x[None, None], x.view(1, 2, 4, 2), "nearest", "border"),
+    "pads": lambda f, F, x: [F.pad(x[None], (1, 2), "reflect"), F.pad(x[None, None], (1, 1, 2, 0), "replicate")],
+    "attention": lambda f, F, x: F.scaled_dot_product_attention(x[None, None], x[None, None], x[None, None]),
+    "attention_causal": lambda f, F, x: F.scaled_dot_product_attention(*[x[None, None]] * 3, is_causal=True),
+    "attention_masked": lambda f, F, x: F.scaled_dot_product_attention(*[x[None, None]] * 3, attn_mask=x, scale=0.3),
+    "transposed": lambda f, F, x: F.conv_transpose2d(x[None, None], x.view(1, 1, 4, 4), stride=2, output_padding=1),
+    "products": lambda f, F, x: [x.view(2, 2, 4) @ x, x.view(1, 2, 2, 4) @ x.view(1, 2, 4, 2)],
+    "activations": lambda f, F, x: [F.relu6(x), F.glu(x), F.glu(x, 0)],
+    "shapes": lambda f, F, x: [x.chunk(2), x.chunk(3, 1), F.pixel_shuffle(x.view(1, 4, 2, 2), 2)],
+    "numbers": lambda f, F, x: [x.sum().item(), bool(x[0, 0] > 9), float(x[1, 1]), 1 / x, x // 2],
+    "comparisons": lambda f, F, x: [x.equal(x), x.allclose(x)],
+    "reductions": lambda f, F, x: [x.norm(), x.norm(dim=0), x.logsumexp(1), x.logsumexp((0, 1), True), x.median()],
+    "factories": lambda f, F, x: [f.empty(2) * 0, f.arange(3), f.arange(1, 3), f.arange(1, 5, 2), x.clone().normal_() * 0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_functions_and_their_ops(name):
+    seen, results = [], []
+    for f in (torch, taeda):
+        x = f.arange(16.0).sub(7).div(4).view(4, 4)
+        with log_of(f) as log, f.no_grad():
+            result = WHOLE[name](f, f.nn.functional, x)
+        views = ("aten.detach.default", "aten.lift_fresh.default")  # PyTorch shows some that cost nothing
+        seen.append([op for op in log.ops if op not in views])
+        results.append(result)
+    assert seen[1] == [op for op in seen[0] if not ("batch_norm" in name and op == "aten.empty.memory_format")]
+    close(results[1], results[0])
+
+
+PASSES = {
+    "convolution": lambda f, F, x: F.conv2d(x[None, None], x.view(1, 1, 4, 4), padding=1),
+    "index": lambda f, F, x: F.softmax(x, -1)[0, 0],
+    "cross_entropy": lambda f, F, x: F.cross_entropy(x, f.tensor([0, 1, 3, 2])),
+    "layer_norm": lambda f, F, x: F.layer_norm(x, (4,)).pow(3),
+    "batch_norm": lambda f, F, x: F.batch_norm(x, None, None, training=True).pow(3),
+    "attention": lambda f, F, x: F.scaled_dot_product_attention(*[x[None, None]] * 3, is_causal=True),
+    "pooling": lambda f, F, x: F.max_pool2d(x[None, None], 2) + F.avg_pool2d(x[None, None], 2),
+    "interpolate": lambda f, F, x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear").pow(2),
+    "losses": lambda f, F, x: F.mse_loss(x, f.zeros(4, 4)) + F.huber_loss(x, f.zeros(4, 4)),
+    "division": lambda f, F, x: 1 / x,
+    "lstm": lambda f, F, x: f.nn.LSTM(4, 3)(x[None])[0] * 0 + x.sum(),
+    "gru": lambda f, F, x: f.nn.GRU(4, 3, 2, bidirectional=True)(x[None])[0] * 0 + x.sum(),
+    "ctc": lambda f, F, x: F.ctc_loss(x[:, None].log_softmax(-1), f.tensor([[1, 2]]), (4,), (2,)),
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_backward_passes_within_a_mode(name):
+    grads = []
+    for f in (torch, taeda):
+        x = f.arange(16.0).sub(7.5).div(4).view(4, 4).requires_grad_()
+        with log_of(f) as log:
+            PASSES[name](f, f.nn.functional, x).sum().backward()
+        assert len(log.ops) > 3
+        grads.append(x.grad)
+    close(grads[1], grads[0])
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+def test_sums_of_attention(masked, causal):
+    found = []
+    for f, aten in ((torch, torch.ops.aten), (taeda, our_aten)):
+        x = f.arange(40.0).sin().view(1, 2, 5, 4)
+        mask = f.arange(25.0).view(5, 5).masked_fill(f.arange(5) > 3, -float("inf")) if masked and not causal else None
+        found.append(aten._scaled_dot_product_flash_attention_for_cpu(x, x, x, 0.0, causal, attn_mask=mask))
+        assert found[-1][1].stride() == (10, 1, 2)
+    close(found[1], found[0])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
