@@ -90,6 +90,24 @@ class _CodeGen(_PyTreeCodeGen):
         flat = f"fx_pytree.tree_flatten_spec((({given}), {{{by_name}}}), self._in_spec)"
         return f"{head}\n    {left}= {flat}" if names else f"{head}\n    {flat}"
 
+    def check(self, args: tuple, kwargs: dict) -> None:
+        """Whether these are the arguments that the program was made for; those by position may be named, too.
+
+        Raises:
+            ValueError: one is missing or unknown.
+        """
+        by_name = [name for name in kwargs if name not in self.positional[len(args) :]]
+        if set(by_name) != set(self.named):
+            raise ValueError(
+                f"Ran into a kwarg keyword mismatch: Got the following keywords {by_name} but expected {self.named}"
+            )
+        given = len(args) + len(kwargs) - len(by_name)
+        if given != len(self.positional):
+            raise ValueError(
+                f"Trying to flatten user inputs with exported input tree spec: expected {len(self.positional)} "
+                f"arguments by position ({', '.join(self.positional)}), got {given}"
+            )
+
     def process_inputs(self, *inputs: Any) -> Any:
         return self.pytree_info.in_spec.flatten_up_to((inputs, {}))
 
@@ -106,6 +124,8 @@ class _Program(GraphModule):
         raise NotImplementedError("Calling eval() is not supported yet.")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(self.graph._codegen, _CodeGen):
+            self.graph._codegen.check(args, kwargs)
         before = _core.is_grad_enabled()
         try:
             return super().__call__(*args, **kwargs)

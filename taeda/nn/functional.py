@@ -908,6 +908,10 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 
 def _power(n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
+    if not isinstance(kernel_size, int) and n == 1:
+        raise TypeError(f"lp_pool1d(): argument 'kernel_size' must be int, not {type(kernel_size).__name__}")
+    if not isinstance(kernel_size, int) and len(kernel_size) != n:
+        raise ValueError(f"lp_pool{n}d: expected kernel_size to have {n} numbers, got {kernel_size!r}")
     kernel = _sizes(kernel_size, n, f"lp_pool{n}d", "kernel_size")
     if norm_type in (math.inf, -math.inf):  # the largest or the smallest magnitude
         largest, size = (max_pool1d, max_pool2d, max_pool3d)[n - 1], input.abs()

@@ -19,7 +19,7 @@ from .._core.tensor import from_storage
 from .._warn import warn_caller
 from ._lazy import np
 from .copies import clone, convert, to_dtype
-from .creation import blank, contiguous_strides, empty_in_format
+from .creation import blank, contiguous_strides, empty_in_format, require_number
 from .devices import at, number_of, transfer
 from .meta import is_meta
 from .table import OPS, composite, spread
@@ -484,6 +484,7 @@ def new_full(input, size, fill_value, dtype=None, device=None, requires_grad=Fal
         >>> taeda.tensor([1, 2]).new_full((3,), 7)
         tensor([7, 7, 7])
     """
+    require_number("new_full", "fill_value", fill_value)
     result = factories.new("new_full", (size,), None, dtype or input.dtype, None, device)
     return finish(result.fill_(fill_value), None, requires_grad, device)
 

@@ -311,6 +311,17 @@ def _dtype_of(value: Any) -> Any:
     return _core.get_default_dtype()
 
 
+def require_number(name: str, argument: str, value: Any) -> None:
+    """Refuse a tensor in place of a number unless it has no dimensions and requires no gradient.
+
+    Raises:
+        TypeError: it has dimensions, or requires a gradient, which a number has not.
+    """
+    if isinstance(value, Tensor) and (value.dim() or value.requires_grad):
+        why = f"of {value.dim()} dimensions" if value.dim() else "that requires a gradient; use .detach() or .item()"
+        raise TypeError(f"{name}(): argument '{argument}' must be Number, not Tensor {why}")
+
+
 @composite(method=False, meta="sizes", canonical=True, native=True)
 def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """A tensor of the given sizes filled with ``fill_value``.
@@ -333,6 +344,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
     """
     if size.__class__ is not tuple and (is_index(size) or isinstance(size, Tensor)):
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    require_number("full", "fill_value", fill_value)
     if dtype is None:
         dtype = out.dtype if out is not None else _dtype_of(fill_value)
     result = factories.new("full", (size,), None, dtype, out, device)
@@ -431,6 +443,7 @@ def full_like(
         >>> taeda.full_like(taeda.tensor([0.5, 2.5]), 7)
         tensor([7., 7.])
     """
+    require_number("full_like", "fill_value", fill_value)
     result = _like(input, dtype, device, memory_format)
     _fill(result, fill_value)
     return finish(result, None, requires_grad, device)
@@ -505,6 +518,8 @@ def _range_arguments(name: str, args: tuple, bounds: dict) -> tuple[Any, Any, An
             raise TypeError(f"{name}() got an unexpected keyword argument '{given}'{nearest(given, known)}")
     if len(args) > 3:
         raise TypeError(f"{name}() takes at most 3 positional arguments, got {len(args)}")
+    for value in (*args, *bounds.values()):
+        require_number(name, "end", value)
     if not bounds and len(args) > 1:
         start, end, step = args if len(args) == 3 else (*args, 1)
         return number(start), number(end), number(step)

@@ -33,6 +33,8 @@ def _sizes(shape, size, scale_factor, recompute: bool | None) -> tuple[list[int]
         which = "only one of" if size is not None else "either"
         raise ValueError(f"interpolate: {which} size or scale_factor should be defined")
     given = size if size is not None else scale_factor
+    if isinstance(given, str):
+        raise TypeError(f"interpolate(): argument 'scale_factor' must be a number or a tuple of numbers, not {given!r}")
     name = "size" if size is not None else "scale_factor"
     if isinstance(given, (list, tuple)):
         if len(given) != n:
@@ -134,6 +136,10 @@ def _resizing(shape, dtype, size, scale_factor, mode, align_corners, recompute_s
         )
     if mode == "area":
         return outputs, None
+    if 0 in shape[1:]:
+        raise RuntimeError(
+            f"interpolate: Non-empty {len(shape)}D data tensor expected but got a tensor with sizes {list(shape)}"
+        )
     return outputs, _lines(shape, dtype, outputs, factors, mode, bool(align_corners), bool(antialias))
 
 

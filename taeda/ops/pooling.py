@@ -47,6 +47,12 @@ def _shape_of(name: str, input: Tensor) -> _core.Size:
     return input.shape
 
 
+def _require_floats(name: str, input: Tensor) -> None:
+    """Refuse whole numbers and bools, as PyTorch does for these functions."""
+    if isinstance(input, Tensor) and not (input.is_floating_point() or input.is_complex()):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.name}'; convert with .float()")
+
+
 def _check_shape(name: str, n: int, shape, first: int | None = None) -> None:
     """Refuse an input with the wrong number of dimensions, or with an empty one from ``first`` (the channels) on."""
     first = len(shape) - n - 1 if first is None else first
@@ -335,6 +341,8 @@ _SAMPLES = {
 
 @traits(canonical=True)
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    if not return_indices:
+        _require_floats("max_pool1d", input)
     return _maximum("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -391,6 +399,7 @@ def _adaptive_maxima(name, n, shape, output_size):
 
 
 def _adaptive_max(name, n, input, output_size, return_indices):
+    _require_floats(name, input)
     return _max_of(input, *_adaptive_maxima(name, n, _shape_of(name, input), output_size), return_indices)
 
 

@@ -450,3 +450,57 @@ def _outcome(call):
         return call().tolist()
     except Exception as error:
         return type(error)
+
+
+# ---- arguments of another kind -------------------------------------------------------------------------------------------
+
+
+def kinds(t):
+    """Calls that one of the frameworks might take, by name."""
+    F, g, one = t.nn.functional, t.tensor(2.0, requires_grad=True), t.tensor([3.0])
+    image, whole = t.ones(1, 1, 4, 4), t.arange(16).view(1, 4, 4)
+    return {
+        "full": lambda: t.full((2,), g),
+        "full of one element": lambda: t.full((2,), one),
+        "full of a plain tensor": lambda: t.full((2,), g.detach()),
+        "full_like": lambda: t.full_like(one, g),
+        "new_full": lambda: one.new_full((2,), one),
+        "arange": lambda: t.arange(g),
+        "arange to one element": lambda: t.arange(0, one),
+        "arange to a plain tensor": lambda: t.arange(g.detach()),
+        "arange by step": lambda: t.arange(0, 1, step=g),
+        "lp_pool1d": lambda: F.lp_pool1d(image[0], 2, [2]),
+        "lp_pool2d": lambda: F.lp_pool2d(image, 2, [2]),
+        "lp_pool2d of three": lambda: F.lp_pool2d(image, 2, [2, 2, 2]),
+        "lp_pool2d of two": lambda: F.lp_pool2d(image, 2, [2, 1], (1, 2)),
+        "lp_pool3d": lambda: F.lp_pool3d(image[None], 2, [2, 2]),
+        "max_pool1d of whole numbers": lambda: F.max_pool1d(whole, 2),
+        "max_pool1d of whole numbers with places": lambda: F.max_pool1d(whole, 2, return_indices=True)[0],
+        "max_pool1d of bools": lambda: F.max_pool1d(whole > 3, 2),
+        "max_pool2d of whole numbers": lambda: F.max_pool2d(whole, 2),
+        "adaptive_max_pool1d of whole numbers": lambda: F.adaptive_max_pool1d(whole, 2),
+        "adaptive_max_pool2d of whole numbers": lambda: F.adaptive_max_pool2d(whole, 2),
+        "adaptive_max_pool3d of whole numbers": lambda: F.adaptive_max_pool3d(whole[None], 2),
+        "interpolate by a string": lambda: F.interpolate(image, scale_factor="2"),
+        "interpolate no channels": lambda: F.interpolate(image[:, :0], scale_factor=2),
+        "interpolate no channels of signals": lambda: F.interpolate(image[0, :, :0], 2, mode="linear"),
+        "interpolate no channels of volumes": lambda: F.interpolate(image[None, :, :0], 2, mode="trilinear"),
+        "interpolate no channels by area": lambda: F.interpolate(image[:, :0], 2, mode="area"),
+        "interpolate no samples": lambda: F.interpolate(image[:0], scale_factor=2),
+        "cond of zeros": lambda: t.linalg.cond(t.zeros(2, 2, 2), "nuc"),
+        "cond of zeros, Frobenius": lambda: t.linalg.cond(t.zeros(2, 2), "fro"),
+    }
+
+
+@pytest.mark.parametrize("name", kinds(taeda))
+def test_arguments_of_another_kind(name):
+    outcomes = []
+    for t in (torch, taeda):
+        try:
+            outcomes.append(kinds(t)[name]())
+        except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+            outcomes.append(type(error))
+    if isinstance(outcomes[0], type):
+        assert outcomes[1] is outcomes[0]
+    else:
+        close(outcomes[1], outcomes[0])

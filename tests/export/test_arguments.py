@@ -1,5 +1,7 @@
 """Steps have PyTorch's names of arguments, whichever names the program uses."""
 
+import pytest
+
 import taeda
 from taeda import nn
 from taeda.export import export
@@ -29,3 +31,22 @@ def test_a_size_is_a_tuple():
     x = taeda.randn(2, 3)
     module = export(Shaped(), (x, taeda.Size([3, 2]))).module()
     assert module(x, (3, 2)).shape == module(x, taeda.Size([3, 2])).shape == (3, 2)
+
+
+def test_arguments_that_a_program_was_not_made_for():
+    class Model(nn.Module):
+        def forward(self, x, y=None, *, scale):
+            return x * scale
+
+    program = export(Model(), (taeda.ones(2),), {"scale": taeda.tensor(2.0)}).module()
+    assert program(taeda.ones(2), scale=taeda.tensor(3.0)).tolist() == [3.0, 3.0]
+    scale = {"scale": taeda.tensor(2.0)}
+    for args, kwargs in (
+        ((taeda.ones(2),), {**scale, "other": 1}),
+        ((taeda.ones(2),), {}),
+        ((), scale),
+        ((taeda.ones(2), taeda.ones(2)), scale),
+        ((taeda.ones(2),), {**scale, "x": taeda.ones(2)}),
+    ):
+        with pytest.raises(ValueError, match=r"keyword mismatch|input tree spec"):
+            program(*args, **kwargs)

@@ -187,8 +187,9 @@ def linalg_cond(A, p=None):
     inverse, info = linalg_inv_ex(A)
     singular = info > 0
     inverse = inverse.masked_fill(singular[..., None, None], 0)  # singular values need finite numbers
-    made = linalg_matrix_norm(A, p) * linalg_matrix_norm(inverse, p)
-    return made.masked_fill(singular, math.inf)
+    norm = linalg_matrix_norm(A, p)
+    made = (norm * linalg_matrix_norm(inverse, p)).masked_fill(singular, math.inf)
+    return made.masked_fill(singular & (norm == 0), math.nan) if p == "nuc" else made  # 0 times infinity
 
 
 # ---- least squares ---------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """``torch.__config__``: how it was built."""
 
-__all__ = ["parallel_info", "show"]
+__all__ = ["_cxx_flags", "parallel_info", "show"]
 
 
 def show() -> str:
@@ -15,3 +15,10 @@ def parallel_info() -> str:
     from taeda import get_num_threads
 
     return f"threads: {get_num_threads()}"
+
+
+def _cxx_flags() -> str:
+    """The options with which Python's own C compiler builds extensions, and taeda's."""
+    import sysconfig
+
+    return sysconfig.get_config_var("CFLAGS") or ""
