@@ -102,7 +102,9 @@ def load_inline(
         unknown = set(options) - _OPTIONS
         if unknown:
             raise TypeError(f"load_inline() got an unexpected keyword argument '{unknown.pop()}'")
-    texts = list(c_sources) if isinstance(c_sources, (list, tuple)) else [] if c_sources is None else [c_sources]
+    texts: list[Any] = (
+        list(c_sources) if isinstance(c_sources, (list, tuple)) else [] if c_sources is None else [c_sources]
+    )
     if not texts:
         raise ValueError("load_inline: expected c_sources, the text of a file in C")
     for text in texts:
