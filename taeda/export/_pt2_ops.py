@@ -238,6 +238,11 @@ def _grid(node: Node, g: dict) -> Any:
     return "grid_sampler.default", {"input": g["input"], "grid": g["grid"], **values, "align_corners": aligned}
 
 
+def _affine(node: Node, g: dict) -> Any:
+    given = {"theta": g["theta"], "size": list(g["size"]), "align_corners": bool(g.get("align_corners", False))}
+    return "affine_grid_generator.default", given
+
+
 def _fft(name: str) -> Callable:
     def call(node: Node, g: dict) -> Any:
         sizes = [int(n) for n in (node if name == "_fft_c2r" else g["input"]).meta["val"].shape]
@@ -306,10 +311,7 @@ _SPECIAL: dict[str, Callable] = {
     **{f"max_pool{d}d{end}": _pooled for d in (1, 2, 3) for end in ("", "_with_indices")},
     **{f"adaptive_{kind}_pool{d}d": _adaptive for kind in ("avg", "max") for d in (1, 2, 3)},
     **{f"max_unpool{d}d": _unpool for d in (2, 3)},
-    "affine_grid": lambda node, g: (
-        "affine_grid_generator.default",
-        {"theta": g["theta"], "size": list(g["size"]), "align_corners": bool(g.get("align_corners", False))},
-    ),
+    **dict.fromkeys(("affine_grid",), _affine),
     "randint": _randint, "ctc_loss": _ctc_loss,
     "assert_scalar": lambda node, g: ("_assert_scalar.default", {"self": g["condition"], "assert_msg": g["message"]}),
     "edge_pad": lambda node, g: ("pad.default", {"self": g["input"], "pad": g["pad"], "mode": g["mode"]}),

@@ -43,26 +43,15 @@ from .graph_signature import (
 __all__ = ["records_of"]
 
 _TREES = {
-    "add": "Add",
-    "mul": "Mul",
-    "floordiv": "FloorDiv",
-    "mod": "Mod",
-    "max": "Max",
-    "min": "Min",
-    "eq": "Equality",
-    "ne": "Unequality",
-    "lt": "StrictLessThan",
-    "le": "LessThan",
-    "gt": "StrictGreaterThan",
-    "ge": "GreaterThan",
-    "and": "And",
-    "or": "Or",
-    "not": "Not",
-    "truediv": "IntTrueDiv",
-    "pow": "PowByNatural",
-}
-#: The functions of sizes that are others, or missing, where an argument is no whole number.
-_TREES_OF_FLOATS = {"truediv": "FloatTrueDiv", "pow": "FloatPow", "floordiv": None, "mod": None}  # fmt: skip
+    "add": "Add", "mul": "Mul", "max": "Max", "min": "Min", "eq": "Equality",
+    "ne": "Unequality", "lt": "StrictLessThan", "le": "LessThan", "gt": "StrictGreaterThan", "ge": "GreaterThan",
+    "and": "And", "or": "Or", "not": "Not",
+}  # fmt: skip
+#: Functions of whole numbers, and those of others; None where there is none.
+_TREES_BY_KIND = {
+    "truediv": ("IntTrueDiv", "FloatTrueDiv"), "pow": ("PowByNatural", "FloatPow"), "floordiv": ("FloorDiv", None),
+    "mod": ("Mod", None),
+}  # fmt: skip
 _CONTROL = {
     _control_flow.cond: "cond", _control_flow.while_loop: "while_loop", _control_flow.map: "map_impl",
     _control_flow.scan: "scan",
@@ -232,10 +221,10 @@ class _Writer(Layers):
             return f"Add({parts[0]}, Mul(Integer(-1), {parts[1]}))"
         if x.head == "neg":
             return f"Mul(Integer(-1), {parts[0]})"
-        function = _TREES.get(x.head)
-        if x.head in _TREES_OF_FLOATS and any(map(_is_float, x.args)):
+        function, of_floats = _TREES_BY_KIND.get(x.head, (_TREES.get(x.head), None))
+        if x.head in _TREES_BY_KIND and any(map(_is_float, x.args)):
             parts = [p if _is_float(a) else f"ToFloat({p})" for p, a in zip(parts, x.args, strict=True)]
-            function = _TREES_OF_FLOATS[x.head]
+            function = of_floats
         if function is None:
             raise ValueError(f"export.save: the size {x} has no form in files of PyTorch. Save with format='taeda'")
         return f"{function}({', '.join(parts)})"
