@@ -82,11 +82,13 @@ def to(
     for a in args:
         if isinstance(a, _core.dtype):
             dtype = a
+        elif isinstance(a, (str, _core.device)):
+            device = a
         elif isinstance(a, Tensor):
             other = a
         elif isinstance(a, bool):
             flags = (*flags, a)
-        elif isinstance(a, (_core.device, str, int)):
+        elif isinstance(a, int):
             device = a
         elif a is not None:
             raise TypeError(
