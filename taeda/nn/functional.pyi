@@ -17,15 +17,18 @@ _embedding_renorm_: Any
 _function: Any
 _is_channels_last: Any
 _is_pointwise: Any
-_kept_format: Any
+_moved_pixels: Any
 _named: Any
+_once_per_form: Any
 _p: Any
 _power: Any
+_shuffled: Any
 _sizes: Any
 _softmax_dim: Any
 _trait: Any
 _traits: Any
 _unbatched: Any
+_unshuffled: Any
 _with_indices: Any
 _with_inplace: Any
 
