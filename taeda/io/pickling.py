@@ -115,7 +115,7 @@ class Reader:
             return str(data, self.encoding)
         except UnicodeDecodeError as error:
             reason = f"{error.reason}; Python 2 wrote this text: load takes encoding='latin1' or 'bytes'"
-            raise TextError(*error.args[:4], reason) from None  # type: ignore[call-arg]
+            raise TextError(error.encoding, data, error.start, error.end, reason) from None
 
     def _run(self) -> Any:  # one branch per opcode, the frequent ones first
         data, memo, take = self.data, self.memo, self._take
