@@ -188,14 +188,16 @@ def bags(
         items = _edges_of(input, offsets, include_last_offset)
         return _bag_maxima(weight, *items)[0] if mode == "max" else _bag_totals(weight, *items, mode == "mean")
     flat, bag, count = _bag_of_each(input, offsets, include_last_offset)
-    _check_rows(flat, weight)
     if per_sample_weights is not None:
         per_sample_weights = per_sample_weights[: flat.shape[0]]
     if padding_idx is not None and not flat.is_meta:  # on meta: how many are kept depends on values
         kept = flat != padding_idx
         flat, bag = flat[kept], bag[kept]
         per_sample_weights = per_sample_weights[kept] if per_sample_weights is not None else None
-    rows = embedding(weight, flat, -1, scale_grad_by_freq, sparse)
+    try:
+        rows = embedding(weight, flat, -1, scale_grad_by_freq, sparse)
+    except IndexError as error:
+        raise RuntimeError(f"embedding_bag: {error}") from None
     if per_sample_weights is not None:
         rows = rows * unsqueeze(per_sample_weights, 1)
     empty = rows.new_zeros((count, weight.shape[1]))
@@ -226,20 +228,15 @@ def _bag_totals(weight, indices, edges, mean):
     return out
 
 
-def _check_rows(indices: Tensor, weight: Tensor) -> None:
-    """Refuse an index that is no row of ``weight``."""
-    if indices.shape[0] and not indices.is_meta:
-        low, high = extent(indices)
+def _launch_bags(address: int, outs: tuple[Tensor, ...], weight: Tensor, indices: Tensor, edges: Tensor) -> None:
+    """Run a kernel over bags of rows of ``weight``, whose numbers are checked."""
+    width, flat, count = weight.shape[1], indices.to(_core.int64).contiguous(), edges.shape[0] - 1
+    if flat.shape[0] and not flat.is_meta:
+        low, high = extent(flat)
         if low < 0 or high >= weight.shape[0]:
             raise RuntimeError(
                 f"embedding_bag: index {low if low < 0 else high} is out of range for a table of {weight.shape[0]} rows"
             )
-
-
-def _launch_bags(address: int, outs: tuple[Tensor, ...], weight: Tensor, indices: Tensor, edges: Tensor) -> None:
-    """Run a kernel over bags of rows of ``weight``, whose numbers are checked."""
-    width, flat, count = weight.shape[1], indices.to(_core.int64).contiguous(), edges.shape[0] - 1
-    _check_rows(flat, weight)
     grain = max(1, 32768 * count // (flat.shape[0] * width + count + 1))
     _core.launch(address, (*outs, weight.contiguous(), flat, edges.contiguous()), (width,), count, grain)
 
