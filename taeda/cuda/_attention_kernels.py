@@ -263,7 +263,7 @@ class _Call:
             self.factor = f.scalar(names.index("factor"), w)
 
     def at(self, i: int, name: str, b: Value, h: Value, position: Value, p: str = "l") -> Value:
-        """Where a row of an operand is."""
+        """The address of a row of an operand."""
         f, g = self.f, self.g
         return f.offset(f.data(i), b * g[f"{name}_b"] + h * g[f"{name}_h"] + position * g[f"{name}_{p}"])
 

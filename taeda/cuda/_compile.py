@@ -135,7 +135,7 @@ def _each_element(
         x.store(numbers, i, "1" if i < 2 else x.load(strides + pointers * nd + i))
 
     def places(first: str) -> list[str]:
-        """Where element ``first`` of each operand is."""
+        """The place of element ``first`` of each operand."""
         rest = x.emit(f"trunc i64 {first} to i32") if narrow else first
         index = [""] * nd
         for d in range(nd - 1, 0, -1):

@@ -321,7 +321,7 @@ def find() -> str | None:
 
 
 def count() -> int:
-    """How many devices there are."""
+    """The number of devices."""
     return device_count("cuda")
 
 

@@ -68,7 +68,7 @@ def _from_library() -> dict[str, int]:
 
 
 def _package() -> list[str]:
-    """Where the package ``nvidia-nccl-cu13`` is."""
+    """The folders of the package ``nvidia-nccl-cu13``."""
     try:
         found = find_spec("nvidia.nccl")
     except ModuleNotFoundError:

@@ -31,7 +31,7 @@ ARGS = (*ELEMENT_ARGS, "down", "across")
 
 
 class Product(NamedTuple):
-    """How a product is computed."""
+    """The way in which a product is computed."""
 
     dtype: str
     pieces: int  # of a thread's numbers along m and n; each has 16 bytes by 16 bytes
@@ -403,11 +403,11 @@ class _Tile:
         self.begin(self.b, at_b, self.first_column, self.n, self.number("b_n"), self.number("b_k"))
 
     def first_depth(self) -> str:
-        """How much of k there is for the first tile."""
+        """The part of k that there is for the first tile."""
         return self.k
 
     def go_on(self, left: str) -> tuple[str, str]:
-        """How much of k is left after a tile, and how much of that is for the next one. Loops may begin here."""
+        """The part of k left after a tile, and the part of that for the next one. Loops may begin here."""
         rest = self.plus(left, -self.depth)
         return rest, rest
 

@@ -216,7 +216,7 @@ class _Threads:
         return self.emit(f"add {t} {lane}, {first}") if first else lane
 
     def place(self, pointer: str, t: str, j: int, lanes: int) -> str:
-        """Where this thread's number ``j`` of a vector in memory is."""
+        """The place of this thread's number ``j`` of a vector in memory."""
         lane = self.lane()
         if lanes < WARP:
             lane = self.emit(f"and i32 {lane}, {lanes - 1}")
@@ -391,7 +391,7 @@ def _of_numbers(text: str) -> str:
 
 
 def _numbers(lanes: int) -> int:
-    """How many numbers of a thread a vector is."""
+    """The size of a vector in numbers of a thread."""
     if lanes > WARP and lanes % WARP:
         raise CannotShareError(f"vectors of {lanes} lanes")
     return max(lanes // WARP, 1)

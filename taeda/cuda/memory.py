@@ -308,7 +308,7 @@ class MemPool:
     allocator = None
 
     def use_count(self) -> int:
-        """How many pools and graphs have this memory."""
+        """The number of pools and graphs that have this memory."""
         return MEMORIES[self._index].holds_for(self.id[1])
 
     def snapshot(self) -> list[dict[str, Any]]:

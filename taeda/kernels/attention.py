@@ -186,7 +186,7 @@ def _kept(f: Function, x: Value, marks: Value | None, factors: Value) -> Value:
 
 
 def _visible(f: Function, g: dict[str, Value], row: Value, first_key: Value, keys: Value) -> Value:
-    """How many of a block's keys the query ``row`` may see."""
+    """The number of a block's keys that the query ``row`` may see."""
     upto = row + 1 - first_key
     upto = f.select(upto < 0, f.i64(0), smaller(f, upto, keys))
     return f.select(g["causal"] != 0, upto, keys)
@@ -195,13 +195,13 @@ def _visible(f: Function, g: dict[str, Value], row: Value, first_key: Value, key
 def _queries_at_once(
     f: Function, g: dict[str, Value], start: Value, rows: Value, first_key: Value, keys: Value
 ) -> Value:
-    """How many queries of a block are processed together: few where causality hides many keys from the first ones."""
+    """The number of queries of a block processed together: few where causality hides many keys from the first ones."""
     hidden = (g["causal"] != 0) & (first_key + keys > start + DIAGONAL_QUERIES)
     return f.select(hidden & (rows > DIAGONAL_QUERIES), f.i64(DIAGONAL_QUERIES), f.i64(QUERIES))
 
 
 def _seen(f: Function, g: dict[str, Value], end: Value, first_key: Value, keys: Value) -> Value:
-    """How many of a block's keys any query before ``end`` may see."""
+    """The number of a block's keys that any query before ``end`` may see."""
     return f.select(g["causal"] != 0, smaller(f, end - first_key, keys), keys)
 
 

@@ -125,7 +125,7 @@ def _plain(f: Function, dst: Value, src: Value, dst_row: Value, src_row: Value, 
 
 
 def _batch(f: Function, g: dict[str, Value], index: Value) -> tuple[Value, Value]:
-    """Where batch ``index`` of the result and of the source starts (:func:`transpose`)."""
+    """The starts of batch ``index`` in the result and in the source (:func:`transpose`)."""
     b0 = index / g["b1"]
     b1 = index - b0 * g["b1"]
     return (
@@ -163,7 +163,7 @@ FEW = (2, 3, 4)
 
 
 def _few_places(f: Function, base: Value, row: Value, far: Value, few: int) -> list[Value]:
-    """Where ``few`` rows begin; two pairs of them may be ``far`` apart (pixels of 2 x 2)."""
+    """The beginnings of ``few`` rows; two pairs of them may be ``far`` apart (pixels of 2 x 2)."""
     steps = [f.i64(0), row, far if few == 4 else row + row, far + row][:few]
     return [f.offset(base, step) for step in steps]
 
@@ -292,7 +292,7 @@ def transpose_large(f: Function, item: int) -> None:
     blocks_i, blocks_j = (rows + (side - 1)) / side, (columns + (side - 1)) / side
 
     def place(index: Value) -> tuple[Value, Value, Value, Value]:
-        """Where block ``index`` of the result and of the source begins, and its first row and column."""
+        """The beginnings of block ``index`` in the result and in the source, and its first row and column."""
         batch = index / (blocks_i * blocks_j)
         inside = index - batch * (blocks_i * blocks_j)
         i = inside / blocks_j

@@ -200,7 +200,7 @@ class _Plane:
         return J.carry
 
     def blocks(self, residue: Value) -> Value:
-        """How many blocks a plane has: of rows ``residue``, ``residue + apart`` and so on, or of columns."""
+        """The number of blocks of a plane: of rows ``residue``, ``residue + apart`` and so on, or of columns."""
         g = self.g
         if self.flat:
             return (g["o2"] + self.width - 1) / self.width

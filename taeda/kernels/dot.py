@@ -27,12 +27,12 @@ DOT_CHUNK = 16384  # elements of an inner product that one task of ``dot`` sums
 
 
 def rows_at_once(lanes: int) -> int:
-    """How many rows of w share one pass over x."""
+    """The number of rows of w that share one pass over x."""
     return min(8, lanes)
 
 
 def few_long_rows(vector_bytes: int) -> int:
-    """How many rows of 128 or more elements are no slower here than by the blocked product.
+    """The number of rows of 128 or more elements that are no slower here than by the blocked product.
 
     Four rows by eight make 32 sums. With AVX-512 they stay in the registers in two halves (13 to 24 rows take 0.7 to
     1.0 of the time), with AVX2 they do not (1.0 to 1.5 of it).

@@ -720,7 +720,7 @@ def mask_select(f: Function, item: int) -> None:
 
 @kernel
 def mask_scatter(f: Function, item: int) -> None:
-    """Where the mask is true, ``dst`` becomes the next item of ``src``; operands as in :func:`mask_select`."""
+    """Sets ``dst`` to the next item of ``src`` where the mask is true; operands as in :func:`mask_select`."""
     dst, src, mask, starts = (f.data(i) for i in range(4))
     t, parts = CARRIER[item]
     lanes = f.lanes(t) if parts == 1 and f.compresses(t) else 1

@@ -360,7 +360,7 @@ class Function:
         return self.vector_bytes >= 32 and t.bytes >= 4
 
     def count_true(self, mask: Value) -> Value:
-        """How many lanes of a vector of bools are true, as int64."""
+        """The number of lanes of a vector of bools that are true, as int64."""
         return self.unary("ctpop", self._mask_bits(mask)).to(I64)
 
     def mask_bits(self, mask: Value) -> Value:

@@ -89,7 +89,7 @@ def pool(f: Function, dtype: str, kind: str, stride: int, plain: bool) -> None:
         return (every, at, inside) if stride == 1 else (every.shuffle(picks), at.shuffle(picks), inside.shuffle(picks))
 
     def windows(o: Value) -> tuple[Value, Value, Value]:
-        """Where the windows of outputs ``o`` begin and end, and the most taps that one has."""
+        """The begins and ends of the windows of outputs ``o``, and the largest number of taps of a window."""
         fixed, count = o * (stride or g["sw"]) - g["pw"], g["kw"]
         if stride:
             return fixed, fixed + count * g["dw"], count

@@ -297,7 +297,7 @@ def identity(kind: str, t: Type) -> float:
 
 
 class _Task(NamedTuple):
-    """What one pass over a tile does at each place.
+    """The work of one pass over a tile at each place.
 
     ``state = begin(row)`` gives the first values of a row, and ``body(at, state, target)`` the next ones, where
     ``target`` is the row of what ``store`` writes. ``finish(row, states)`` takes the states of all registers that are
@@ -622,7 +622,7 @@ class _Emitter:
 
     # ---- ends -------------------------------------------------------------------------------------------------------
     def last(self, ends: Ends, columns: int, lanes: int) -> Value:
-        """How many columns a statement computes, whole vectors."""
+        """The number of columns that a statement computes, whole vectors."""
         f = self.f
         if ends is None or any(isinstance(e, Node) and e.kind != "const" and e not in self.known for e in ends):
             return f.i64(columns)

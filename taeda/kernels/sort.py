@@ -426,7 +426,7 @@ def median_places(f: Function, dtype: str, skip_nan: bool) -> None:
             lanes = f.lanes(work)
 
             def numbers(i: Value, count: int) -> Value:
-                """How many of ``count`` items are not NaN."""
+                """The number of items, of ``count``, that are not NaN."""
                 item = f.load(f.offset(x, i * t.bytes), t, count).to(work)
                 good = item == item
                 return f.count_true(good) if count > 1 else good.to(I64)

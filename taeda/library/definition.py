@@ -51,7 +51,7 @@ def device_types_of(device_types: Any) -> list[str | None]:
 
 
 class EffectType(enum.Enum):
-    """What an op does besides giving results: ``ORDERED`` ones are kept in programs, in their order."""
+    """Effects of an op besides its results: ``ORDERED`` ones are kept in programs, in their order."""
 
     ORDERED = "Ordered"
 
@@ -164,7 +164,7 @@ class CustomOpDef(CustomOp):
             self._under_autocast[key.removeprefix("autocast")] = function
 
     def _fewest(self, fn: Callable, required: int) -> int:
-        """How many arguments a call gives at least that ``fn`` can take as it is: its own defaults are the schema's."""
+        """The least number of arguments of a call that ``fn`` can take as it is: its own defaults are the schema's."""
         assert self._read is not None
         given = [a.default for a in self._read.arguments if not a.keyword_only]
         try:

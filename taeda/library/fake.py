@@ -13,7 +13,7 @@ _fake = threading.local()
 
 
 class FakeImplCtx:
-    """What a function of ``register_fake`` may ask for; :func:`get_ctx` gives it."""
+    """The object that a function of ``register_fake`` may ask for sizes; :func:`get_ctx` gives it."""
 
     def __init__(self, size: Callable) -> None:
         self._size = size
@@ -57,7 +57,7 @@ def fake_context(context: Callable) -> Iterator[None]:
 
 
 def get_ctx() -> FakeImplCtx | None:
-    """What a function of ``register_fake`` asks for a size that depends on values.
+    """The object that a function of ``register_fake`` asks for a size that depends on values.
 
     Returns:
         An object with ``new_dynamic_size(min=0, max=None)``; None outside such functions.

@@ -175,7 +175,7 @@ class _Entering(importlib.abc.Loader):
 
 
 def _own_spec(fullname: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
-    """Where a module of taeda is; it enters itself when it is loaded."""
+    """The spec of a module of taeda, which enters itself when it is loaded."""
     spec = importlib.machinery.PathFinder.find_spec(fullname, path)
     if spec is not None and spec.loader is not None:
         spec.loader = _Entering(spec.loader)

@@ -16,7 +16,7 @@ from .coefficients import piece_tables
 
 
 def by_pieces(x: Value) -> int:
-    """How many pieces functions of ``x`` have; 0 if the target has no such instruction."""
+    """The number of pieces that functions of ``x`` have; 0 if the target has no such instruction."""
     entries = table_entries(x)
     return 2 * entries if entries == 16 else entries
 

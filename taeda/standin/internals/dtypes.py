@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class qscheme:
-    """How a quantised tensor would be scaled."""
+    """The way in which a quantised tensor would be scaled."""
 
     def __init__(self, name: str) -> None:
         self.name = name

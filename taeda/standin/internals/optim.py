@@ -13,7 +13,7 @@ from taeda.optim import lbfgs
 def _cubic_interpolate(
     x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: tuple[Any, Any] | None = None
 ) -> Any:
-    """Where the cubic with values ``f1``, ``f2`` and slopes ``g1``, ``g2`` is least between the bounds."""
+    """The place between the bounds at which the cubic with values ``f1``, ``f2`` and slopes ``g1``, ``g2`` is least."""
     return lbfgs._cubic_minimum(_point(x1, f1, g1), _point(x2, f2, g2), bounds)
 
 

@@ -143,7 +143,7 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def get_default_mmap_options() -> int:
-    """How files are mapped into memory: ``mmap.MAP_PRIVATE``."""
+    """The way in which files are mapped into memory: ``mmap.MAP_PRIVATE``."""
     import mmap
 
     return mmap.MAP_PRIVATE

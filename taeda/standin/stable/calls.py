@@ -38,7 +38,7 @@ def forms(schema: Schema) -> tuple[list[Form], list[Form]]:
 
 
 def native(name: str) -> Callable:
-    """What computes a native op."""
+    """The function that computes a native op."""
     return packet(name).computes("")
 
 

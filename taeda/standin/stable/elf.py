@@ -39,7 +39,7 @@ class _Image:
         self.strings = self.place(self.tags[STRTAB])
 
     def place(self, virtual: int) -> int:
-        """Where in the file an address of the loaded library lies."""
+        """The place in the file of an address of the loaded library."""
         return next(at + virtual - v for v, at, length in self.loads if v <= virtual < v + length)
 
     def text(self, offset: int) -> str:

@@ -24,5 +24,5 @@ def is_gradtrackingtensor(x: Any) -> bool:
 
 
 def maybe_get_level(x: Any) -> int:
-    """How many transformations ``x`` is in."""
+    """The number of transformations that ``x`` is in."""
     return len(_core.mode_stack()) if isinstance(x, Batched) else -1
