@@ -7,9 +7,10 @@ cdef Tensor new_of_class(object cls):
     return <Tensor>(<PyTypeObject*>Tensor).tp_new(<PyTypeObject*>cls, (), NULL)
 
 
-cdef inline bint has_no_memory(Tensor t) noexcept:
+cdef inline bint has_no_memory(Tensor t) except -1:
     """Whether ``t`` is on device meta, or of a kind without elements of its own (of vmap, sparse ...)."""
-    return t.holds == NOTHING and t.device_type <= META_NUMBER
+    return t.holds == NOTHING and (
+        t.device_type <= META_NUMBER or type(<object>t) is not Tensor and t._without_memory is not None)
 
 
 cdef int _set_data(Tensor t, Tensor source) except -1:

@@ -49,11 +49,16 @@ cdef class Composite:
         return inspect.signature(self.__wrapped__)
 
     def unwatched(self, tuple args, dict kwargs):
-        """Call it without asking modes, in the place of its tensors where they are on a device."""
+        """Call it without asking modes, in the place that it names, or that of its tensors on a device."""
         cdef Found found = Found(CPU_NUMBER, False)
-        cdef tuple values = args + tuple(kwargs.values())
-        cdef int before
-        look_for_devices(&found, PySequence_Fast_ITEMS(values), len(values), 2)
+        cdef tuple values = args + tuple(kwargs.values()), names = tuple(kwargs)
+        cdef PyObject** items = PySequence_Fast_ITEMS(values)
+        cdef int before, kind = unusual(items, len(args), <PyObject*>names)
+        look_for_devices(&found, items, len(values), 2)
+        if kind == NAMES_DEVICE or kind == ON_DEVICE and asks_for_another(items + len(args), names, found.number):
+            result = callbacks.make_there(self, args, kwargs, lambda *a, **k: self.unwatched(a, k))
+            if result is not NotImplemented:
+                return result
         if found.number <= META_NUMBER or found.number == here():
             return called(self, "out" in kwargs)(*args, **kwargs)
         before = swap_place(found.number)

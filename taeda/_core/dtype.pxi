@@ -373,6 +373,8 @@ cdef int check_device(object given) except -1:
     if number == CPU_NUMBER or number > META_NUMBER and number == here():
         return number
     if number > META_NUMBER:
+        if here() == META_NUMBER:
+            return number  # a program is planned that runs there
         raise NotImplementedError(f"tensors of this kind cannot be put on device {d}")
     if d.type in ("cuda", "xpu", "mtia"):
         if not is_registered(d.type):

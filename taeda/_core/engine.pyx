@@ -317,9 +317,10 @@ cdef int add_alone(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
             adding -= 1
 
 
-cdef inline bint has_no_memory(Tensor t) noexcept:
+cdef inline bint has_no_memory(Tensor t) except -1:
     """Whether ``t`` is sparse, batched or of another kind without elements of its own, or on device meta."""
-    return t.holds == NOTHING and t.device_type <= META_NUMBER
+    return t.holds == NOTHING and (
+        t.device_type <= META_NUMBER or type(<object>t) is not Tensor and t._without_memory is not None)
 
 
 cdef bint take_over(Tensor leaf, LeafEntry entry, bint create_graph) except -1:

@@ -766,6 +766,8 @@ def setitem(Tensor t, item, value):
         OPS["assign"](view, value)
         return
     mask = only_mask(places, view)
+    if mask is not None and mask.device_type != view.device_type:
+        mask = None  # masked_fill_ takes no mask of another device, index_put_ does
     if isinstance(value, Tensor):
         if mask is not None and (<Tensor>value).nd == 0:
             if (<Tensor>value).storage is view.storage:

@@ -39,10 +39,17 @@ class Stream:
         index = index_of(device)
         self._index, self._own = index, True
         _native.enter_context(index)
+        least, greatest = self.priority_range()
+        self.priority = min(max(priority, greatest), least)
+        self.cuda_stream: int = get(POINTER, "cuStreamCreateWithPriority", _NON_BLOCKING, self.priority)
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """The priorities that streams of the current GPU can have: the last to be served, and the first."""
+        need("Stream")
         least, greatest = ctypes.c_int(), ctypes.c_int()
         call("cuCtxGetStreamPriorityRange", ctypes.byref(least), ctypes.byref(greatest))
-        self.priority = min(max(priority, greatest.value), least.value)
-        self.cuda_stream: int = get(POINTER, "cuStreamCreateWithPriority", _NON_BLOCKING, self.priority)
+        return least.value, greatest.value
 
     @classmethod
     def _of(cls, index: int, handle: int) -> Stream:

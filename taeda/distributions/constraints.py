@@ -351,7 +351,7 @@ class _Square(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        return full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=full((), True).dtype)
+        return value.new_full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=full((), True).dtype)
 
 
 class _Symmetric(_Square):

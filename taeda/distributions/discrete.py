@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from .._core import Tensor
 from ..autograd import no_grad
 from ..nn.functional import binary_cross_entropy_with_logits, logsigmoid, one_hot
-from ..ops.creation import arange, eye, full, ones_like
+from ..ops.creation import arange, eye, ones_like
 from ..ops.elementary import xlogy
 from ..ops.random import bernoulli, multinomial, poisson
 from ..ops.variates import binomial
@@ -69,7 +69,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._enumerated(arange(2, dtype=self._param.dtype), expand)
+        return self._enumerated(arange(2, dtype=self._param.dtype, device=self._param.device), expand)
 
     _natural_params = formula(lambda self: (self.probs.logit(),))
 
@@ -138,7 +138,9 @@ class Binomial(ProbsOrLogits):
         return -(log_prob.exp() * log_prob).sum(0)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._enumerated(arange(1 + self._count("enumerate_support"), dtype=self._param.dtype), expand)
+        return self._enumerated(
+            arange(1 + self._count("enumerate_support"), dtype=self._param.dtype, device=self._param.device), expand
+        )
 
 
 class Geometric(ProbsOrLogits):
@@ -351,7 +353,7 @@ class Categorical(Distribution):
         return logits_to_probs(self.logits)
 
     param_shape = formula(lambda self: self._param.shape, "(..., n).")
-    mean = formula(lambda self: full(self._extended_shape(), math.nan, dtype=self.probs.dtype))
+    mean = formula(lambda self: self.probs.new_full(self._extended_shape(), math.nan))
     mode = formula(lambda self: self.probs.argmax(-1))
     variance = formula(lambda self: self.mean)
 
@@ -368,7 +370,7 @@ class Categorical(Distribution):
         return -(self.logits.clamp(min=finfo(self.logits.dtype).min) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        return self._enumerated(arange(self._num_events), expand)
+        return self._enumerated(arange(self._num_events, device=self._param.device), expand)
 
 
 class OfCategorical(Distribution):
@@ -427,7 +429,7 @@ class OneHotCategorical(OfCategorical):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n, batch = self._event_shape[0], self._batch_shape
-        values = eye(n, dtype=self._param.dtype).reshape((n, *[1] * len(batch), n))
+        values = eye(n, dtype=self._param.dtype, device=self._param.device).reshape((n, *[1] * len(batch), n))
         return values.expand((n, *batch, n)) if expand else values
 
 

@@ -54,7 +54,9 @@ def _batch_mahalanobis(factor: Tensor, x: Tensor) -> Tensor:
 def _precision_to_scale_tril(precision: Tensor) -> Tensor:
     """The lower factor of the inverse: the flipped matrix has the flipped transposed factor of the inverse."""
     flipped = linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
-    return linalg.solve_triangular(flipped, eye(precision.shape[-1], dtype=precision.dtype), upper=False)
+    return linalg.solve_triangular(
+        flipped, eye(precision.shape[-1], dtype=precision.dtype, device=precision.device), upper=False
+    )
 
 
 def _half_log_det(factor: Tensor) -> Tensor:
@@ -159,7 +161,7 @@ class MultivariateNormal(_OneMatrix):
         return self._unbroadcasted_scale_tril.pow(2).sum(-1).expand((*self._batch_shape, *self._event_shape))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        noise = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype)
+        noise = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, noise)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -176,7 +178,7 @@ class MultivariateNormal(_OneMatrix):
 def _batch_capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
     """Lower factor of the capacitance ``C = I + W.T @ inv(D) @ W`` of ``W @ W.T + D``."""
     scaled = factor.mT / diagonal.unsqueeze(-2)
-    return linalg.cholesky(scaled @ factor + eye(factor.shape[-1], dtype=factor.dtype))
+    return linalg.cholesky(scaled @ factor + eye(factor.shape[-1], dtype=factor.dtype, device=factor.device))
 
 
 def _batch_lowrank_logdet(factor: Tensor, diagonal: Tensor, capacitance_tril: Tensor) -> Tensor:
@@ -266,7 +268,7 @@ class LowRankMultivariateNormal(_OneMatrix):
         factor, diagonal, _ = self._parts
         root = diagonal.sqrt().unsqueeze(-1)
         scaled = factor / root
-        inner = scaled @ scaled.mT + eye(scaled.shape[-2], dtype=scaled.dtype)
+        inner = scaled @ scaled.mT + eye(scaled.shape[-2], dtype=scaled.dtype, device=scaled.device)
         return self._square(root * linalg.cholesky(inner))
 
     @lazy_property
@@ -285,8 +287,8 @@ class LowRankMultivariateNormal(_OneMatrix):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         factor, diagonal, _ = self._parts
-        of_factor = _standard_normal((*shape[:-1], factor.shape[-1]), self.loc.dtype)
-        of_diagonal = _standard_normal(shape, self.loc.dtype)
+        of_factor = _standard_normal((*shape[:-1], factor.shape[-1]), self.loc.dtype, self.loc.device)
+        of_diagonal = _standard_normal(shape, self.loc.dtype, self.loc.device)
         return self.loc + _batch_mv(factor, of_factor) + diagonal.sqrt() * of_diagonal
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -333,7 +335,7 @@ class LKJCholesky(Distribution):
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
-        rows = arange(dim - 1, dtype=self.concentration.dtype)
+        rows = arange(dim - 1, dtype=self.concentration.dtype, device=self.concentration.device)
         rows = cat([rows.new_zeros((1,)), rows])
         marginal = self.concentration + 0.5 * (dim - 2)
         self._beta = Beta(rows + 0.5, marginal.unsqueeze(-1) - 0.5 * rows)
@@ -342,7 +344,7 @@ class LKJCholesky(Distribution):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             length = self._beta.sample(sample_shape).unsqueeze(-1)
-            normal = randn(self._extended_shape(sample_shape), dtype=length.dtype).tril(-1)
+            normal = randn(self._extended_shape(sample_shape), dtype=length.dtype, device=length.device).tril(-1)
             direction = normal / normal.norm(dim=-1, keepdim=True)
             direction[..., 0, :] = 0.0  # the first row has nothing left of the diagonal
             rows = length.sqrt() * direction
@@ -354,7 +356,8 @@ class LKJCholesky(Distribution):
         self._check(value)
         n = self.dim - 1
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]
-        powers = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - arange(2, self.dim + 1)
+        places = arange(2, self.dim + 1, device=self.concentration.device)
+        powers = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - places
         a = self.concentration + 0.5 * n
         normalizer = 0.5 * n * math.log(math.pi) + (a - 0.5).mvlgamma(n) - n * a.lgamma()
         return (powers * diagonal.log()).sum(-1) - normalizer
@@ -395,7 +398,7 @@ class Wishart(_OneMatrix, ExponentialFamily):
         scale_tril: Tensor | None = None, validate_args: bool | None = None,
     ):  # fmt: skip
         name, matrix = one_matrix(AssertionError, covariance_matrix, precision_matrix, scale_tril)
-        df = tensor(df, dtype=matrix.dtype) if isinstance(df, Number) else df
+        df = tensor(df, dtype=matrix.dtype, device=matrix.device) if isinstance(df, Number) else df
         batch_shape = tuple(broadcast_shapes(matrix.shape[:-2], df.shape))
         n = matrix.shape[-1]
         self.df = df.expand(batch_shape)
@@ -409,7 +412,7 @@ class Wishart(_OneMatrix, ExponentialFamily):
         setattr(self, name, matrix.expand((*batch_shape, -1, -1)))
         super().__init__(batch_shape, matrix.shape[-2:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = scale_tril_of(name, matrix)
-        self._dist_chi2 = Chi2(self.df.unsqueeze(-1) - arange(n, dtype=matrix.dtype))
+        self._dist_chi2 = Chi2(self.df.unsqueeze(-1) - arange(n, dtype=matrix.dtype, device=matrix.device))
 
     @property
     def arg_constraints(self) -> dict:
@@ -424,7 +427,7 @@ class Wishart(_OneMatrix, ExponentialFamily):
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         factor = self._unbroadcasted_scale_tril
-        return self._square(cholesky_solve(eye(factor.shape[-1], dtype=factor.dtype), factor))
+        return self._square(cholesky_solve(eye(factor.shape[-1], dtype=factor.dtype, device=factor.device), factor))
 
     def _times(self, factor: Tensor, matrix: Tensor) -> Tensor:
         return factor.reshape((*self._batch_shape, 1, 1)) * matrix
@@ -448,7 +451,8 @@ class Wishart(_OneMatrix, ExponentialFamily):
         roots = self._dist_chi2.rsample(sample_shape).sqrt()
         noise = roots.clamp(min=finfo(roots.dtype).eps).diag_embed()
         rows, columns = tril_indices(n, n, offset=-1).unbind()
-        noise[..., rows, columns] = randn((*sample_shape, *self._batch_shape, n * (n - 1) // 2), dtype=noise.dtype)
+        sizes = (*sample_shape, *self._batch_shape, n * (n - 1) // 2)
+        noise[..., rows, columns] = randn(sizes, dtype=noise.dtype, device=noise.device)
         factor = self._unbroadcasted_scale_tril @ noise
         return factor @ factor.mT
 
@@ -482,7 +486,7 @@ class Wishart(_OneMatrix, ExponentialFamily):
 
     def entropy(self) -> Tensor:
         nu, n = self.df, self._event_shape[-1]
-        slope = (nu.unsqueeze(-1) / 2 - arange(n, dtype=nu.dtype) / 2).digamma().sum(-1)
+        slope = (nu.unsqueeze(-1) / 2 - arange(n, dtype=nu.dtype, device=nu.device) / 2).digamma().sum(-1)
         scale = n * math.log(2) / 2 + _half_log_det(self._unbroadcasted_scale_tril)
         return (n + 1) * scale + (nu / 2).mvlgamma(n) - (nu - n - 1) / 2 * slope + nu * n / 2
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from .. import special
 from .._core import Tensor
-from ..ops.creation import full, ones_like
+from ..ops.creation import ones_like
 from ..ops.elementary import xlogy
 from ..ops.exchange import as_tensor
 from ..ops.indexing import where
@@ -64,7 +64,7 @@ class Gamma(ExponentialFamily):
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:
-        value = as_tensor(value, dtype=self.rate.dtype)
+        value = as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         self._check(value)
         a, b = self.concentration, self.rate
         return xlogy(a, b) + xlogy(a - 1, value) - b * value - a.lgamma()
@@ -257,7 +257,7 @@ class StudentT(Distribution):
         return where(df > 2, finite, math.inf).masked_fill(df <= 1, math.nan)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        above = _standard_normal(self._extended_shape(sample_shape), self.df.dtype)
+        above = _standard_normal(self._extended_shape(sample_shape), self.df.dtype, self.df.device)
         below = self._chi2.rsample(sample_shape)
         return self.loc + self.scale * above * (below / self.df).rsqrt()
 
@@ -339,7 +339,7 @@ class Half(TransformedDistribution):
     mode = formula(lambda self: self.scale.new_zeros(self.scale.shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        value = as_tensor(value, dtype=self.scale.dtype)
+        value = as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         self._check(value)
         return where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
@@ -375,7 +375,7 @@ class HalfCauchy(Half):
     def __init__(self, scale: Any, validate_args: bool | None = None):
         super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
-    mean = formula(lambda self: full(self._extended_shape(), math.inf, dtype=self.scale.dtype))
+    mean = formula(lambda self: self.scale.new_full(self._extended_shape(), math.inf))
     variance = formula(lambda self: self.base_dist.variance)
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from .. import special
 from .._core import Tensor
 from ..autograd import no_grad
-from ..ops.creation import empty, full, full_like
+from ..ops.creation import full_like, zeros
 from ..ops.indexing import where
 from ..ops.random import normal, rand
 from ..types import finfo
@@ -69,7 +69,10 @@ class Normal(_LocScale, ExponentialFamily):
             return normal(self.loc.expand(shape), self.scale.expand(shape))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.loc + _standard_normal(self._extended_shape(sample_shape), self.loc.dtype) * self.scale
+        return (
+            self.loc
+            + _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device) * self.scale
+        )
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -107,8 +110,8 @@ class Cauchy(_LocScale):
         tensor([0.3183, 0.1592])
     """
 
-    mean = formula(lambda self: full(self._extended_shape(), math.nan, dtype=self.loc.dtype))
-    variance = formula(lambda self: full(self._extended_shape(), math.inf, dtype=self.loc.dtype))
+    mean = formula(lambda self: self.loc.new_full(self._extended_shape(), math.nan))
+    variance = formula(lambda self: self.loc.new_full(self._extended_shape(), math.inf))
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.loc + self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_() * self.scale
@@ -206,7 +209,7 @@ class Uniform(Distribution):
     variance = formula(lambda self: (self.high - self.low) ** 2 / 12)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        u = rand(self._extended_shape(sample_shape), dtype=self.low.dtype)
+        u = rand(self._extended_shape(sample_shape), dtype=self.low.dtype, device=self.low.device)
         return self.low + u * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -269,10 +272,10 @@ class VonMises(Distribution):
         """By rejection from a wrapped Cauchy distribution (Best & Fisher 1979), in float64."""
         with no_grad():
             loc, kappa, r = self.loc.double(), self.concentration.double(), self._proposal_r
-            x = empty(self._extended_shape(sample_shape), dtype=loc.dtype)
+            x = zeros(self._extended_shape(sample_shape), dtype=loc.dtype, device=loc.device)
             done = x.new_zeros(x.shape).bool()
             while not bool(done.all()):
-                u1, u2, u3 = rand((3, *x.shape), dtype=loc.dtype).unbind()
+                u1, u2, u3 = rand((3, *x.shape), dtype=loc.dtype, device=loc.device).unbind()
                 z = (math.pi * u1).cos()
                 f = (1 + r * z) / (r + z)
                 c = kappa * (r - f)
@@ -377,7 +380,7 @@ class GeneralizedPareto(Distribution):
         return zero, self.concentration.masked_fill(zero, 1.0)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
+        return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -222,7 +222,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return where(self._stable(), exact, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
+        return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -363,14 +363,14 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
-        u = clamp_probs(rand(shape, dtype=probs.dtype))
+        u = clamp_probs(rand(shape, dtype=probs.dtype, device=probs.device))
         return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         logits, value = broadcast_all(self.logits, value)
         z = logits - value * self.temperature
-        return as_tensor(self.temperature, dtype=z.dtype).log() + z - 2 * z.exp().log1p()
+        return as_tensor(self.temperature, dtype=z.dtype, device=z.device).log() + z - 2 * z.exp().log1p()
 
 
 class _Relaxed(TransformedDistribution):
@@ -432,7 +432,7 @@ class ExpRelaxedCategorical(OfCategorical):
         super().__init__(probs, logits, validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        u = clamp_probs(rand(self._extended_shape(sample_shape), dtype=self.logits.dtype))
+        u = clamp_probs(rand(self._extended_shape(sample_shape), dtype=self.logits.dtype, device=self.logits.device))
         scores = (self.logits - (-u.log()).log()) / self.temperature  # a Gumbel number is added to each
         return scores - scores.logsumexp(-1, True)
 
@@ -442,7 +442,9 @@ class ExpRelaxedCategorical(OfCategorical):
         logits, value = broadcast_all(self.logits, value)
         score = logits - value * self.temperature
         score = (score - score.logsumexp(-1, True)).sum(-1)
-        return score + math.lgamma(n) + (n - 1) * as_tensor(self.temperature, dtype=score.dtype).log()
+        return (
+            score + math.lgamma(n) + (n - 1) * as_tensor(self.temperature, dtype=score.dtype, device=score.device).log()
+        )
 
 
 class RelaxedOneHotCategorical(_Relaxed):

@@ -298,7 +298,7 @@ class CorrCholeskyTransform(Transform):
         eps = finfo(x.dtype).eps
         r = vec_to_tril_matrix(x.tanh().clamp(min=-1 + eps, max=1 - eps), -1)
         left = (1 - r * r).sqrt().cumprod(-1)  # what is left of the row's length after each column
-        return (r + eye(r.shape[-1], dtype=r.dtype)) * pad(left[..., :-1], [1, 0], value=1)
+        return (r + eye(r.shape[-1], dtype=r.dtype, device=r.device)) * pad(left[..., :-1], [1, 0], value=1)
 
     def _inverse(self, y: Any) -> Any:
         left = pad((1 - (y * y).cumsum(-1))[..., :-1], [1, 0], value=1)

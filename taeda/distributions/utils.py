@@ -39,12 +39,13 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     if not all(_is_tensor(v) or isinstance(v, Number) for v in values):
         kinds = ", ".join(type(v).__name__ for v in values)
         raise ValueError(f"Input arguments must all be tensors or numbers, got {kinds}")
-    dtype = next((v.dtype for v in values if isinstance(v, Tensor)), get_default_dtype())
-    return tuple(broadcast_tensors(*(v if _is_tensor(v) else tensor(v, dtype=dtype) for v in values)))
+    like = next((v for v in values if isinstance(v, Tensor)), None)
+    dtype, device = (get_default_dtype(), None) if like is None else (like.dtype, like.device)
+    return tuple(broadcast_tensors(*(v if _is_tensor(v) else tensor(v, dtype=dtype, device=device) for v in values)))
 
 
 def _standard_normal(shape: Any, dtype: Any, device: Any = None) -> Tensor:
-    return empty(Size(shape), dtype=dtype).normal_()
+    return empty(Size(shape), dtype=dtype, device=device).normal_()
 
 
 def all_true(x: Tensor) -> bool:

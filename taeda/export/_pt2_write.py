@@ -181,7 +181,7 @@ class _Writer(Layers):
             name = known.setdefault(id(x), f"{prefix}{len(data)}")
             if name not in data:
                 flat = dense.reshape(-1).view(_core.uint8) if dense.numel() else dense
-                data[name] = flat.numpy().tobytes() if dense.numel() else b""
+                data[name] = flat.cpu().numpy().tobytes() if dense.numel() else b""
             meta = self._meta(dense, bool(x.requires_grad))
             config[path] = {
                 "path_name": name, "is_param": isinstance(x, Parameter), "use_pickle": False, "tensor_meta": meta

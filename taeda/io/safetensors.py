@@ -79,7 +79,7 @@ def _overlap(a: Tensor, b: Tensor) -> bool:
 
 def _bytes(t: Tensor) -> memoryview:
     start = t.storage_offset() * t.itemsize
-    return t.untyped_storage()._readable()[start : start + t.nbytes]
+    return t.untyped_storage().cpu()._readable()[start : start + t.nbytes]
 
 
 def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:

@@ -306,7 +306,7 @@ def _write(file: Any, folder: str, data: tuple, constants: tuple, code: _Code, e
     for name, (pickled, pickle) in (("data", data), ("constants", constants)):
         archive.add(f"{name}.pkl", pickled)
         for key, _, storage in pickle.saver.storages.values():
-            archive.add(f"{name}/{key}", storage)
+            archive.add(f"{name}/{key}", storage.cpu()._readable())
     for module, lines in code.files.items():
         archive.add(f"code/{module.replace('.', '/')}.py", "".join(f"{line}\n" for line in lines).encode())
     for name, content in (extra or {}).items():

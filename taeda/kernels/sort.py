@@ -150,6 +150,8 @@ def _keys(f: Function, to: Value, x: Value, n: Value, t: Type, descending: bool)
         with f.when(whole < n):
             some(whole, lanes, f.first(n - whole, lanes))
     else:  # not every target masks such loads
+        with f.when(whole < n):
+            f.store(f.offset(to, whole * u.bytes), f.const(u, 0, lanes))  # the vector is read whole
         with f.loop(whole, n) as L:
             some(L.index, 1)
 

@@ -268,7 +268,7 @@ class NestedTensor(OfParts):
 
     def offsets(self) -> Tensor:
         """The start of each part in :meth:`values`, and their total length."""
-        return taeda.tensor(self._ends())
+        return taeda.tensor(self._ends(), device=self._parts[0].device if self._parts else None)
 
     def lengths(self) -> None:
         """None: parts follow each other without gaps."""

@@ -92,7 +92,7 @@ def to_array(value: Any) -> Any:
         return [to_array(item) for item in value]
     if not isinstance(value, Tensor):
         return value
-    value = value.detach()
+    value = value.detach().cpu()
     if value.dtype in _LENT_OF:
         name, stored = _LENT_OF[value.dtype]
         return value.contiguous().view(getattr(taeda, stored)).numpy().view(narrow_dtype(name))

@@ -136,19 +136,19 @@ class CompressedTensor(OfValues):
         """The same in coordinate form."""
         batch, n = self._starts.shape[:-1], self._nnz()
         count, lines = math.prod(batch), self._starts.shape[-1] - 1
-        starts = self._starts.reshape(count, lines + 1).long()
-        line = arange(lines).repeat(count).repeat_interleave((starts[:, 1:] - starts[:, :-1]).flatten())
+        starts, there = self._starts.reshape(count, lines + 1).long(), self._starts.device
+        line = arange(lines, device=there).repeat(count).repeat_interleave((starts[:, 1:] - starts[:, :-1]).flatten())
         other = self._others.reshape(count * n).long()
         pair = [line, other] if self._by_rows else [other, line]
-        places, which = [], arange(count).repeat_interleave(n)
+        places, which = [], arange(count, device=there).repeat_interleave(n)
         for size in reversed(batch):
             places.insert(0, which % size)
             which = which // size
         values = self._v.reshape(count * n, *self._v.shape[len(batch) + 1 :])
         if self._block:
             height, width = self._block
-            rows = pair[0][:, None, None] * height + arange(height)[:, None]
-            columns = pair[1][:, None, None] * width + arange(width)
+            rows = pair[0][:, None, None] * height + arange(height, device=there)[:, None]
+            columns = pair[1][:, None, None] * width + arange(width, device=there)
             pair = [x.expand(-1, height, width).flatten() for x in (rows, columns)]
             places = [x.repeat_interleave(height * width) for x in places]
             values = values.flatten(0, 2)
@@ -761,6 +761,6 @@ def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False):
 def _convert_indices_from_csr_to_coo(crow_indices, col_indices, *, out_int32=False, transpose=False):
     """The row (first) and column of each entry of a matrix compressed by rows; of its transpose if so asked."""
     steps = (crow_indices[1:] - crow_indices[:-1]).long()
-    rows = arange(len(steps), dtype=_core.int64).repeat_interleave(steps)
+    rows = arange(len(steps), dtype=_core.int64, device=steps.device).repeat_interleave(steps)
     pair = (col_indices, rows) if transpose else (rows, col_indices)
     return stack(tuple(x.to(_core.int32 if out_int32 else _core.int64) for x in pair))

@@ -9,11 +9,11 @@ from .reduction import extent
 from .table import OPS, composite, no_derivative, primitive
 
 
-def _lengths(name, x, batch):
+def _lengths(name, x, batch, device):
     x = x if isinstance(x, Tensor) else make_tensor(whole_numbers(tuple(x), "ctc_loss", name), dtype=int64)
     if x.dtype.is_floating_point or x.dtype.is_complex or x.dtype is bool_:
         raise RuntimeError(f"ctc_loss: {name} must be integral, got {x.dtype}")
-    x = x.reshape(-1).to(int64, copy=True)  # the caller may write to its tensor before the backward pass
+    x = x.reshape(-1).to(device, int64, copy=True)  # the caller may write to its tensor before the backward pass
     if x.shape[0] != batch:
         raise RuntimeError(f"ctc_loss: {name} must be of size batch_size={batch}, got {x.shape[0]}")
     return x
@@ -115,7 +115,7 @@ _ctc_loss_backward.vjp(
 )
 
 
-@composite(method=False, autocast="float32")
+@composite(method=False, autocast="float32", meta="mixed")
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """``-log`` of the probability of a label sequence, summed over all its alignments with the input.
 
@@ -160,8 +160,10 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     if log_probs.dim() != 3:
         raise RuntimeError(f"ctc_loss: expected log_probs of 2 or 3 dimensions, got shape {tuple(log_probs.shape)}")
     batch = log_probs.shape[1]
-    steps, lengths = _lengths("input_lengths", input_lengths, batch), _lengths("target_lengths", target_lengths, batch)
-    targets = targets.to(int64)
+    device = log_probs.device
+    steps = _lengths("input_lengths", input_lengths, batch, device)
+    lengths = _lengths("target_lengths", target_lengths, batch, device)
+    targets = targets.to(device, int64)
     _check(log_probs, targets, steps, lengths, blank)
     loss = _ctc(log_probs, targets, steps, lengths, blank)[0]
     if zero_infinity:

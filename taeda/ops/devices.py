@@ -92,12 +92,12 @@ def _names_device(x: Any) -> bool:
     return isinstance(x, (str, _core.device))
 
 
-def _pinned(function: Callable, args: Sequence, kwargs: dict) -> Any:
+def _pinned(function: Callable, args: Sequence, kwargs: dict, run: Callable) -> Any:
     """The result of ``function`` when it is called with pinned memory."""
     if accelerator() is None:
         return NotImplemented  # the check of its arguments says so
     wants_grad = kwargs.get("requires_grad", False)
-    made = function(*args, **{k: v for k, v in kwargs.items() if k not in ("pin_memory", "requires_grad")})
+    made = run(*args, **{k: v for k, v in kwargs.items() if k not in ("pin_memory", "requires_grad")})
     if made.is_meta:
         return made.requires_grad_(wants_grad)
     if not made.is_cpu:
@@ -111,13 +111,17 @@ def _is_on_device(x: Tensor) -> bool:
     return not x.is_cpu and not x.is_meta
 
 
-def make_there(function: Callable, args: Sequence, kwargs: dict) -> Any:
-    """The result of ``function``, made on a device that is not this thread's."""
-    name = name_of(function)
+def _is_tensor_of_cpu(x: Tensor) -> bool:
+    return x.is_cpu
+
+
+def make_there(function: Callable, args: Sequence, kwargs: dict, run: Callable | None = None) -> Any:
+    """The result of ``function``, made on a device that is not this thread's; ``run`` calls it in another way."""
+    name, run = name_of(function), run or function
     if kwargs.get("pin_memory") is True:
-        return _pinned(function, args, kwargs)
+        return _pinned(function, args, kwargs, run)
     if name in ("pin_memory", "is_pinned"):  # for which accelerator: there is one kind
-        return function(args[0])
+        return run(args[0])
     named = kwargs.get("device")
     if named is None:
         named = next((a for a in args[1:] if _names_device(a)), None)
@@ -126,14 +130,19 @@ def make_there(function: Callable, args: Sequence, kwargs: dict) -> Any:
     number = number_of(named)
     if number == META:
         args = [_moved(a, named, _is_on_device) for a in args]
-        return make_on_meta(function, args, {k: _moved(v, named, _is_on_device) for k, v in kwargs.items()})
+        return make_on_meta(function, args, {k: _moved(v, named, _is_on_device) for k, v in kwargs.items()}, run)
     with at(number):
         if name in ("to", "cuda"):
             if "device" in kwargs:  # a name at its position is for the body to read
                 rest = {k: v for k, v in kwargs.items() if k != "device"}
-                return function(args[0], DEVICES[number], *args[1:], **rest)
-            return function(*args, **kwargs)
-        made = function(*args, **{k: v for k, v in kwargs.items() if k != "device" and v is not None})
+                return run(args[0], DEVICES[number], *args[1:], **rest)
+            return run(*args, **kwargs)
+        rest = {k: v for k, v in kwargs.items() if k != "device" and v is not None}
+        if not name.endswith("_like"):  # these read the form alone, and `new_zeros` that of the first tensor
+            first = 1 if name.startswith("new_") else 0
+            args = [*args[:first], *(_moved(a, named, _is_tensor_of_cpu) for a in args[first:])]
+            rest = {k: _moved(v, named, _is_tensor_of_cpu) for k, v in rest.items()}
+        made = run(*args, **rest)
         return transfer(made, named)  # for tensor-like objects on other devices too
 
 
@@ -183,7 +192,7 @@ def bring_together(function: Callable, args: Sequence, kwargs: dict) -> Any:
         NotImplementedError: one that is written to would get the values of one on meta.
     """
     name, role = name_of(function), trait(function, "meta", "")
-    if "cast" in role:
+    if "cast" in role or ("mixed" in role and name not in _INDEX_OPS):  # it moves them itself
         return NotImplemented
     if name == "copy_":
         return _copied(function, args, kwargs)

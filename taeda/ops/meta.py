@@ -77,12 +77,12 @@ def without_values(
         return _core.empty_strided(sizes, tuple(strides), dtype).requires_grad_(requires_grad)
 
 
-def make_on_meta(function: Callable, args: Sequence, kwargs: dict) -> Any:
-    """The result of ``function`` on device meta."""
+def make_on_meta(function: Callable, args: Sequence, kwargs: dict, run: Callable | None = None) -> Any:
+    """The result of ``function`` on device meta; ``run`` calls it in another way."""
     kwargs = {k: v for k, v in kwargs.items() if not (k == "device" and _names_meta(v))}
     args = [a for i, a in enumerate(args) if not (i and name_of(function) == "to" and _names_meta(a))]
     with planning():
-        made = function(*args, **kwargs)
+        made = (run or function)(*args, **kwargs)
         return made.clone() if name_of(function) in ("to", "as_tensor", "asarray") and made is args[0] else made
 
 

@@ -33,7 +33,7 @@ def expanded(input: SparseTensor, size: Sequence[int]) -> SparseTensor:
     for d in [d for d in range(n) if input.shape[d] != size[d]]:
         number, entries = size[d], input._nnz()
         indices = input._i.repeat(1, number)
-        indices[d] = arange(number).repeat_interleave(entries)
+        indices[d] = arange(number, device=indices.device).repeat_interleave(entries)
         values = input._v.repeat(number, *(1,) * input.dense_dim())
         input = make(indices, values, (*input.shape[:d], number, *input.shape[d + 1 :]))
     return make(input._i, input._v.expand(-1, *size[n:]), size, input._coalesced)
@@ -187,8 +187,8 @@ def _index_select(input: SparseTensor, dim, index):
     lines = input._i[d][order]
     first, last = searchsorted(lines, wanted), searchsorted(lines, wanted, right=True)
     counts = last - first
-    which = arange(len(wanted)).repeat_interleave(counts)
-    entry = order[arange(len(which)) - (counts.cumsum(0) - counts - first)[which]]
+    which = arange(len(wanted), device=counts.device).repeat_interleave(counts)
+    entry = order[arange(len(which), device=which.device) - (counts.cumsum(0) - counts - first)[which]]
     indices = input._i[:, entry]
     indices[d] = which
     return make(indices, input._v[entry], size)

@@ -39,6 +39,12 @@ def test_errors_and_backward_passes_behind_the_program():
     assert re.search(r"^\.{25,} +\[100%\]$", out, re.MULTILINE), out
 
 
+def test_everyday_programs():
+    path = str(ROOT / "tests/cuda/everyday.py")
+    out = emulated("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", path)
+    assert re.search(r"^[.s]{30,} +\[100%\]$", out, re.MULTILINE), out
+
+
 def test_a_launch_that_is_waited_for_raises_in_its_call():
     code = (
         "import taeda\nx = taeda.ones(3, device='cuda')\nbad = taeda.tensor([0, 3], device='cuda')\n"

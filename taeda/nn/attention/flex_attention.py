@@ -49,19 +49,19 @@ def or_masks(*mask_mods: Callable) -> Callable:
     return lambda *i: functools.reduce(lambda a, b: a | b, [m(*i) for m in mask_mods])
 
 
-def _places(b: int, h: int, q: int, k: int) -> tuple[Tensor, ...]:
+def _places(b: int, h: int, q: int, k: int, device: Any) -> tuple[Tensor, ...]:
     return (
-        arange(b).view(b, 1, 1, 1),
-        arange(h).view(1, h, 1, 1),
-        arange(q).view(1, 1, q, 1),
-        arange(k).view(1, 1, 1, k),
+        arange(b, device=device).view(b, 1, 1, 1),
+        arange(h, device=device).view(1, h, 1, 1),
+        arange(q, device=device).view(1, 1, q, 1),
+        arange(k, device=device).view(1, 1, 1, k),
     )
 
 
-def create_mask(mod_fn: Callable, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = "cpu") -> Tensor:
+def create_mask(mod_fn: Callable, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> Tensor:
     """The bool mask ``(B, H, Q_LEN, KV_LEN)`` of ``mod_fn(batch, head, query, key)``."""
     shape = (B or 1, H or 1, Q_LEN, KV_LEN)
-    return mod_fn(*_places(*shape)).expand(shape).clone()
+    return mod_fn(*_places(*shape, device)).expand(shape).clone()
 
 
 def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,8 +72,8 @@ def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
 
 def _unlisted(counts: Tensor, columns: Tensor, width: int) -> Tensor:
     """The bool matrix of blocks that :func:`_listed` lists."""
-    there = arange(columns.shape[-1]) < counts.unsqueeze(-1)
-    blocks = zeros(*columns.shape[:-1], width, dtype=int8)
+    there = arange(columns.shape[-1], device=columns.device) < counts.unsqueeze(-1)
+    blocks = zeros(*columns.shape[:-1], width, dtype=int8, device=columns.device)
     return blocks.scatter_add(-1, columns.to(int64), there.to(int8)).bool()
 
 
@@ -220,7 +220,7 @@ def create_block_mask(
         H: number of heads; None for one that stands for all.
         Q_LEN: number of queries.
         KV_LEN: number of keys.
-        device: the CPU.
+        device: of the mask.
         BLOCK_SIZE: rows and columns of a block.
         _compile: accepted.
         separate_full_blocks: list full blocks apart.
@@ -229,7 +229,7 @@ def create_block_mask(
         The mask.
     """
     size: Any = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
-    mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN)
+    mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
     mask = nn.functional.pad(mask, (0, -KV_LEN % size[1], 0, -Q_LEN % size[0]))
     counts = mask.unflatten(-1, (-1, size[1])).unflatten(-3, (-1, size[0])).sum((-3, -1))
     full = (counts == math.prod(size)) & separate_full_blocks
@@ -262,7 +262,7 @@ def flex_attention(
         times = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(times, 1), value.repeat_interleave(times, 1)
     scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
-    places = _places(*scores.shape)
+    places = _places(*scores.shape, scores.device)
     if score_mod is not None:
         scores = score_mod(scores, *places)
     if block_mask is not None:

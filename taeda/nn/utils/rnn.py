@@ -273,7 +273,8 @@ def pad_packed_sequence(
     there = arange(batch) < batch_sizes.unsqueeze(1)
     # Rows go to their places at once: as slices, one for each length, their gradients would be added up in full.
     filled = data.new_full((length * batch, *rest), padding_value)
-    padded = filled.index_copy(0, there.flatten().nonzero().flatten(), data).view(length, batch, *rest)
+    places = there.flatten().nonzero().flatten().to(data.device)
+    padded = filled.index_copy(0, places, data).view(length, batch, *rest)
     lengths = there.sum(0)
     if batch_first:
         padded = padded.transpose(0, 1)
