@@ -360,7 +360,7 @@ def nll_loss2d_forward(input, target, weight, reduction: int, ignore_index: int)
     return _with_total(input, target, weight, reduction, ignore_index)
 
 
-@composite(method=False, out=False)
+@composite(method=False, out=False, random="noise")
 def _scaled_dot_product_flash_attention_for_cpu(
     query, key, value, dropout_p: Any = 0.0, is_causal=False, *, attn_mask=None, scale=None
 ):
