@@ -49,7 +49,8 @@ def or_masks(*mask_mods: Callable) -> Callable:
     return lambda *i: functools.reduce(lambda a, b: a | b, [m(*i) for m in mask_mods])
 
 
-def _places(b: int, h: int, q: int, k: int, device: Any) -> tuple[Tensor, ...]:
+def _places(shape: tuple[int, ...], device: Any) -> tuple[Tensor, ...]:
+    b, h, q, k = shape
     return (
         arange(b, device=device).view(b, 1, 1, 1),
         arange(h, device=device).view(1, h, 1, 1),
@@ -61,7 +62,7 @@ def _places(b: int, h: int, q: int, k: int, device: Any) -> tuple[Tensor, ...]:
 def create_mask(mod_fn: Callable, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> Tensor:
     """The bool mask ``(B, H, Q_LEN, KV_LEN)`` of ``mod_fn(batch, head, query, key)``."""
     shape = (B or 1, H or 1, Q_LEN, KV_LEN)
-    return mod_fn(*_places(*shape, device)).expand(shape).clone()
+    return mod_fn(*_places(shape, device)).expand(shape).clone()
 
 
 def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
@@ -262,7 +263,7 @@ def flex_attention(
         times = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(times, 1), value.repeat_interleave(times, 1)
     scores = query @ key.transpose(-2, -1) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
-    places = _places(*scores.shape, scores.device)
+    places = _places(scores.shape, scores.device)
     if score_mod is not None:
         scores = score_mod(scores, *places)
     if block_mask is not None:
