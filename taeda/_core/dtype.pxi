@@ -526,6 +526,16 @@ cdef object as_size(tuple items):
     return t
 
 
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+      #define TAEDA_GIL 0
+    #else
+      #define TAEDA_GIL 1
+    #endif
+    """
+    const bint HAS_GIL "TAEDA_GIL"   # one thread at a time runs this: what is kept needs no lock
+
 cdef struct Made:         # a Size that was made
     int ndim
     int64_t sizes[6]
@@ -539,12 +549,12 @@ cdef Made[MOST_MADE] made_sizes
 
 cdef object make_size(int ndim, const int64_t* sizes):
     """The Size of these sizes: that which was made for the same ones lately, or a new one."""
-    cdef object t, x
+    cdef object t
     cdef int i
     cdef uint64_t mixed = ndim
     cdef Made* last
     cdef PyObject* before
-    if ndim > 6:
+    if ndim > 6 or not HAS_GIL:
         return new_size(ndim, sizes)
     for i in range(ndim):
         mixed = (mixed ^ <uint64_t>sizes[i]) * 0x9E3779B97F4A7C15ULL

@@ -93,6 +93,9 @@ class _CodeGen(_PyTreeCodeGen):
     def check(self, args: tuple, kwargs: dict) -> None:
         """Whether these are the arguments that the program was made for; those by position may be named, too.
 
+        Args:
+            args: the arguments by position.
+            kwargs: those by name.
         Raises:
             ValueError: one is missing or unknown.
         """

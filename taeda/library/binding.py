@@ -10,7 +10,7 @@ from .._core import Tensor
 from ..ops.creation import zeros
 from ..ops.joining import stack
 from ..ops.meta import check_all_on_meta
-from . import c_functions
+from . import _c_functions
 from .definition import CustomOpDef
 
 
@@ -57,9 +57,9 @@ def bind(
         >>> swap(taeda.tensor([1, 2, 3, 4], dtype=taeda.uint8))
         tensor([2, 1, 4, 3], dtype=taeda.uint8)
     """
-    declared = c_functions.parse(declaration)
-    opened = c_functions.load(library)
-    address = c_functions.address_of(opened, declared[0])
+    declared = _c_functions.parse(declaration)
+    opened = _c_functions.load(library)
+    address = _c_functions.address_of(opened, declared[0])
     if name is None:
         stem = re.sub(r"^lib|\W.*$", "", str(opened._name or "program").replace("\\", "/").rpartition("/")[2])
         name = f"{re.sub(r'^(?=[0-9])|^$', '_', stem)}::{declared[0]}"
@@ -72,7 +72,7 @@ def bind_declared(
     no_grad: bool = False,
 ) -> CustomOpDef:  # fmt: skip
     mutates = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
-    bound = c_functions.as_op(name, declared, address, mutates, threads, opened)
+    bound = _c_functions.as_op(name, declared, address, mutates, threads, opened)
     if no_grad and backward is not None:
         raise ValueError(f"library.bind: {name} is given a derivative and no_grad=True")
 

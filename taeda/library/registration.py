@@ -36,6 +36,10 @@ ops = _Namespace()
 def checked_tags(tags: Any) -> list:
     """``tags``, one or several, as a list.
 
+    Args:
+        tags: a ``torch.Tag``, several, or None.
+    Returns:
+        The list.
     Raises:
         TypeError: one is no ``torch.Tag``.
     """

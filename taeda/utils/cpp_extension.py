@@ -10,7 +10,7 @@ from typing import Any
 
 from .._core.nearest import nearest
 from .._refuse import refuse, refused_class, refused_function
-from ..library import c_functions
+from ..library import _c_functions
 
 __all__ = [
     "CUDA_HOME", "BuildExtension", "CUDAExtension", "CppExtension", "include_paths", "is_ninja_available", "load",
@@ -165,17 +165,17 @@ def _module(
         functions = {name: {} for name in ([functions] if isinstance(functions, str) else functions or found)}
     for wanted in functions:
         if wanted not in found:
-            there = [_name(declaration) for text in sources.values() for declaration in c_functions.functions_in(text)]
+            there = [_name(declaration) for text in sources.values() for declaration in _c_functions.functions_in(text)]
             raise ValueError(
                 f"load_inline: the sources define no function {wanted!r} that gives 'void' and is not static; they "
                 f"have {', '.join(there) or 'none'}{nearest(wanted, there)}"
             )
-    path = c_functions.build(name, sources, flags or (), linking or (), verbose, include or ())
-    opened = c_functions.load(path)
+    path = _c_functions.build(name, sources, flags or (), linking or (), verbose, include or ())
+    opened = _c_functions.load(path)
     module = types.ModuleType(name, f"Functions in C: {', '.join(functions)}.")
     module.__file__ = str(path)
     for function, given in functions.items():
-        address = c_functions.address_of(opened, function)
+        address = _c_functions.address_of(opened, function)
         setattr(module, function, bind_declared(f"{name}::{function}", found[function], address, opened, **dict(given)))
     return module
 
@@ -185,10 +185,10 @@ def _name(declaration: str) -> str:
 
 
 def _declared(text: str, wanted: Any) -> list[tuple]:
-    """The result of :func:`c_functions.parse` for a source's functions, or for the wanted ones."""
+    """The result of :func:`_c_functions.parse` for a source's functions, or for the wanted ones."""
     found = []
-    for declaration in c_functions.functions_in(text):
+    for declaration in _c_functions.functions_in(text):
         name = _name(declaration)
         if wanted is None or name == wanted or (not isinstance(wanted, str) and name in wanted):
-            found.append(c_functions.parse(declaration))
+            found.append(_c_functions.parse(declaration))
     return found

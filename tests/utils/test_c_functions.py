@@ -13,12 +13,12 @@ import pytest
 
 import taeda
 from taeda import nn
-from taeda.library import bind, c_functions
+from taeda.library import _c_functions, bind
 from taeda.utils import cpp_extension
 from taeda.utils.cpp_extension import load, load_inline
 
 try:
-    c_functions.compiler()
+    _c_functions.compiler()
 except RuntimeError:
     pytest.skip("there is no C compiler", allow_module_level=True)
 
@@ -264,7 +264,7 @@ def test_no_grad_by_choice(tmp_path):
 )  # fmt: skip
 def test_declarations_that_are_refused(declaration, says):
     with pytest.raises(ValueError, match=says):
-        c_functions.as_op("x::f", c_functions.parse(declaration), 0, (), None, None)
+        _c_functions.as_op("x::f", _c_functions.parse(declaration), 0, (), None, None)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_spellings_of_types():
         "extern void f(float const *restrict x, const double z[static 3], unsigned long int k, bool b, "
         "float *const y, long n);"
     )
-    name, params = c_functions.parse(text)
+    name, params = _c_functions.parse(text)
     assert name == "f" and [(p.name, p.dtype, p.const, p.dims) for p in params] == [
         ("x", "float32", True, ()), ("z", "float64", True, (3,)), ("k", "uint64", False, None),
         ("b", "bool", False, None), ("y", "float32", False, ()), ("n", "int64", False, None),
@@ -328,7 +328,7 @@ def test_half_floats_and_complex_numbers():
 
 
 def test_builds_are_cached_and_a_broken_entry_is_built_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(c_functions, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(_c_functions, "cache_dir", lambda: tmp_path)
     runs = []
     plain = subprocess.run
     monkeypatch.setattr(subprocess, "run", lambda command, **given: (runs.append(command), plain(command, **given))[1])

@@ -69,6 +69,8 @@ def _traversed(pipe: Any, only_datapipe: bool, path: set[int]) -> DataPipeGraph:
 def traverse_dps(datapipe: Any) -> DataPipeGraph:
     """The pipes that ``datapipe`` reads from, in its attributes that are pipes or collections.
 
+    Args:
+        datapipe: the end of a chain.
     Returns:
         A dict from the id of a pipe to the pipe and the dict of those that it reads from.
 

@@ -39,6 +39,13 @@ def apply_sharding(
 ) -> Any:
     """Let the pipes with ``apply_sharding`` take share ``instance_id`` of ``num_of_instances``.
 
+    Args:
+        datapipe: the end of a chain.
+        num_of_instances: how many shares there are.
+        instance_id: the number of the share.
+        sharding_group: the priority of the pipes that share; those of others go on as they are.
+    Returns:
+        ``datapipe``.
     Raises:
         RuntimeError: there are two in one chain.
     """

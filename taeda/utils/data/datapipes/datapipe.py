@@ -71,6 +71,10 @@ class _Pipe:
     ) -> None:
         """Make ``pipe.function_name(...)`` mean ``cls_to_register(pipe, ...)``.
 
+        Args:
+            function_name: the name.
+            cls_to_register: a class of pipes.
+            enable_df_api_tracing: accepted.
         Raises:
             Exception: the name is taken.
         """
@@ -188,6 +192,11 @@ class MapDataPipe(_Pipe, Dataset[T_co]):
 def length_of(pipe: Any, *sources: Any) -> list[int]:
     """The lengths of ``sources``, of which ``pipe`` is made.
 
+    Args:
+        pipe: the pipe that is asked; errors name it.
+        *sources: pipes or collections.
+    Returns:
+        The lengths.
     Raises:
         TypeError: one of them has none.
     """

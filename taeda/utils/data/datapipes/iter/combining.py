@@ -298,18 +298,21 @@ def _check_instances(num_instances: int) -> None:
 
 @functional_datapipe("fork")
 class ForkerIterDataPipe(IterDataPipe):
-    """Several pipes of the same samples; the source is read once (``a, b = pipe.fork(2)``).
-
-    Args:
-        datapipe: where samples come from.
-        num_instances: how many pipes.
-        buffer_size: samples that may wait for the slowest; -1: without limit.
-        copy: how each pipe gets its own: ``"shallow"``, ``"deep"``. Default: all get the same object.
-    """
+    """Several pipes of the same samples; the source is read once (``a, b = pipe.fork(2)``)."""
 
     def __new__(
         cls, datapipe: IterDataPipe, num_instances: int, buffer_size: int = 1000, copy: str | None = None
     ) -> Any:
+        """Make the pipes.
+
+        Args:
+            datapipe: where samples come from.
+            num_instances: how many pipes.
+            buffer_size: samples that may wait for the slowest; -1: without limit.
+            copy: how each pipe gets its own: ``"shallow"``, ``"deep"``. Default: all get the same object.
+        Returns:
+            A list of them; for one pipe the source itself.
+        """
         _check_instances(num_instances)
         if num_instances == 1:
             return datapipe
@@ -318,20 +321,23 @@ class ForkerIterDataPipe(IterDataPipe):
 
 @functional_datapipe("demux")
 class DemultiplexerIterDataPipe(IterDataPipe):
-    """Several pipes, each with some of the samples (``odd, even = pipe.demux(2, classifier_fn)``).
-
-    Args:
-        datapipe: where samples come from.
-        num_instances: how many pipes.
-        classifier_fn: gives the number of a sample's pipe, or None.
-        drop_none: leave out samples of None; otherwise they are an error.
-        buffer_size: samples that may wait; -1: without limit.
-    """
+    """Several pipes, each with some of the samples (``odd, even = pipe.demux(2, classifier_fn)``)."""
 
     def __new__(
         cls, datapipe: IterDataPipe, num_instances: int, classifier_fn: Callable, drop_none: bool = False,
         buffer_size: int = 1000,
     ) -> Any:  # fmt: skip
+        """Make the pipes.
+
+        Args:
+            datapipe: where samples come from.
+            num_instances: how many pipes.
+            classifier_fn: gives the number of a sample's pipe, or None.
+            drop_none: leave out samples of None; otherwise they are an error.
+            buffer_size: samples that may wait; -1: without limit.
+        Returns:
+            A list of them.
+        """
         _check_instances(num_instances)
         _check_unpickable_fn(classifier_fn)
         return _children(_DemultiplexerIterDataPipe(datapipe, num_instances, classifier_fn, drop_none, buffer_size))

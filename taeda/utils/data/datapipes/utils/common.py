@@ -21,6 +21,9 @@ __all__ = [
 def validate_input_col(fn: Callable, input_col: Any) -> None:
     """Check that ``fn`` takes as many arguments as there are columns.
 
+    Args:
+        fn: the function that a pipe calls on samples.
+        input_col: a column, several, or None for the whole sample.
     Raises:
         ValueError: it does not.
     """
