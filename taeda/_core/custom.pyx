@@ -1,7 +1,7 @@
 """Ops of programs: the way to an implementation where nothing else has to see the call, and calls of C functions.
 
 ``taeda/library/`` has what else such an op may have: derivatives, rules for a batch, results without values.
-``taeda/library/c_functions.py`` reads C declarations.
+``taeda/library/_c_functions.py`` reads C declarations.
 """
 
 from cpython.bool cimport PyBool_Check

@@ -166,9 +166,16 @@ def promote_types(type1, type2):
         >>> taeda.promote_types(taeda.int64, taeda.float16), taeda.promote_types(taeda.uint8, taeda.int8)
         (taeda.float16, taeda.int16)
     """
-    cdef dtype first = PYTHON_TYPES.get(type1, type1) if PyType_Check(type1) else type1
-    cdef dtype second = PYTHON_TYPES.get(type2, type2) if PyType_Check(type2) else type2
-    return common_dtype(PROMOTE[first.code][second.code])
+    return common_dtype(PROMOTE[as_dtype("type1", type1).code][as_dtype("type2", type2).code])
+
+
+cdef dtype as_dtype(str name, object given):
+    """The dtype of an argument of `promote_types`."""
+    if PyType_Check(given):
+        given = PYTHON_TYPES.get(given, given)
+    if type(given) is not dtype:
+        raise TypeError(f"promote_types: expected {name} to be a dtype, got {type(given).__name__}")
+    return <dtype>given
 
 
 def get_default_dtype():
