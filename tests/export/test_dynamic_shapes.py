@@ -138,7 +138,7 @@ def test_arguments_of_other_sizes():
         with pytest.raises(RuntimeError, match=message):
             module(x)
     for args, named in (((), {}), ((taeda.randn(2, 4),) * 2, {}), ((taeda.randn(2, 4),), {"other": 3})):
-        with pytest.raises(ValueError, match="arguments by position|kwarg keyword mismatch"):
+        with pytest.raises(ValueError, match=r"arguments by position|kwarg keyword mismatch"):
             module(*args, **named)
     with pytest.raises(RuntimeError, match="to be a tensor, but got list"):
         module([square()])
