@@ -12,6 +12,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 
 cdef extern from "Python.h":
     PyObject* _PyType_Lookup(PyTypeObject*, PyObject*)
+    int Py_GetRecursionLimit()
     object PyObject_GenericGetAttr(object, object)
     int PyObject_GenericSetAttr(object, object, PyObject*) except -1
     object PyObject_GenericGetDict(object, void*)
@@ -351,15 +352,15 @@ def replaces_any(module, tuple names):
 
 def children_of(module, bint named):
     """The children of ``module``, each once; with their names if ``named``."""
-    cdef list found = []
     cdef set seen = set()
     if not named and replaces(module, "named_children"):
-        return [child for _, child in module.named_children()]
+        for _, child in module.named_children():
+            yield child
+        return
     for name, child in module._modules.items():
         if child is not None and child not in seen:
             seen.add(child)
-            found.append((name, child) if named else child)
-    return found
+            yield (name, child) if named else child
 
 
 @cython.auto_pickle(False)
@@ -376,9 +377,9 @@ cdef class Walk:
         named: whether to give pairs of dotted names and values.
     """
 
-    cdef list modules    # those to come with their names, the next one last; a third item: without those below
-    cdef list values     # those to come of the module met last, with their names if these are asked for
-    cdef object kind, memo, path
+    cdef list levels     # (iterator of names and modules, path), the innermost last; path None: without those below
+    cdef object values   # iterator of those of the module met last, with their names if these are asked for
+    cdef object kind, memo, path, met
     cdef set seen
     cdef bint recurse, unique, named
 
@@ -386,63 +387,70 @@ cdef class Walk:
                  bint named=True):
         self.kind, self.recurse, self.unique, self.named = kind, recurse, unique, named
         self.memo = set() if memo is None else memo
-        self.modules, self.values, self.seen = [(module, prefix)], None, set()
+        self.levels, self.seen = [(iter(((prefix, module),)), "")], set()
 
     def __iter__(self):
         return self
 
-    cdef bint enter(self, tuple entry) except -1:
-        """Whether the module is met for the first time; what is below it is next."""
-        cdef object module, name, below, path = <object>PyTuple_GET_ITEM(entry, 1)
-        module = <object>PyTuple_GET_ITEM(entry, 0)
-        if self.recurse and PyTuple_GET_SIZE(entry) == 2:
-            if module in self.memo:
-                return False
-            if self.unique:
-                self.memo.add(module)
-            below = module._modules
-            if below:
-                for name, module in reversed(below.items()):
-                    if module is not None:
-                        self.modules.append((module, f"{path}.{name}" if path else name))
-        return True
+    cdef object next_module(self):
+        """The next module, whose name is then ``path``; None at the end.
 
-    cdef int ask(self, tuple entry) except -1:
-        """Let a module that finds those below it by itself do so."""
-        cdef list found = [(module, name, None) for name, module in entry[0].named_modules(self.memo, entry[1],
-                                                                                        self.unique)]
-        found.reverse()
-        self.modules += found
-        return 0
-
-    def __next__(self):
-        cdef tuple entry
-        cdef object module, value, item, registry
+        What is below a module is looked up after it has been given: a loop may have changed it.
+        """
+        cdef object module, name, path, entry
         while True:
-            if self.values:
-                item = self.values.pop()
-                value = (<tuple>item)[1] if self.named else item
-                if value is None or value in self.seen:
+            if self.met is not None:
+                module, self.met = self.met._modules, None
+                if module:
+                    if len(self.levels) > Py_GetRecursionLimit():
+                        raise RecursionError("a module is below itself")
+                    self.levels.append((iter(module.items()), self.path))
+            if not self.levels:
+                return None
+            iterator, path = <tuple>self.levels[len(self.levels) - 1]
+            entry = next(iterator, None)
+            if entry is None:
+                self.levels.pop()
+                continue
+            name, module = entry
+            if module is None:
+                continue
+            if path is None:
+                self.path = name
+                return module
+            name = f"{path}.{name}" if path else name
+            if self.recurse:
+                if self.path is not None and not (
+                        isinstance(module, ModuleBase) and not replaces(module, NAMED_MODULES)):
+                    self.levels.append((iter(module.named_modules(self.memo, name, self.unique)), None))
+                    continue
+                if module in self.memo:
                     continue
                 if self.unique:
-                    self.seen.add(value)
-                if self.named:
-                    return (f"{self.path}.{(<tuple>item)[0]}" if self.path else (<tuple>item)[0]), value
-                return value
-            if not self.modules:
+                    self.memo.add(module)
+                self.met = module
+            self.path = name
+            return module
+
+    def __next__(self):
+        cdef object module, value, item, registry
+        while True:
+            if self.values is not None:
+                for item in self.values:
+                    value = (<tuple>item)[1] if self.named else item
+                    if value is None or value in self.seen:
+                        continue
+                    if self.unique:
+                        self.seen.add(value)
+                    if self.named:
+                        return (f"{self.path}.{(<tuple>item)[0]}" if self.path else (<tuple>item)[0]), value
+                    return value
+                self.values = None
+            module = self.next_module()
+            if module is None:
                 raise StopIteration
-            entry = <tuple>self.modules.pop()
-            module = <object>PyTuple_GET_ITEM(entry, 0)
-            if self.recurse and PyTuple_GET_SIZE(entry) == 2 and self.path is not None and not (
-                    isinstance(module, ModuleBase) and not replaces(module, NAMED_MODULES)):
-                self.ask(entry)
-                continue
-            self.path = <object>PyTuple_GET_ITEM(entry, 1)
-            if not self.enter(entry):
-                continue
             if self.kind is None:
                 return (self.path, module) if self.named else module
             registry = getattr(module, self.kind)
             if registry:
-                self.values = list(registry.items() if self.named else registry.values())
-                self.values.reverse()
+                self.values = iter(registry.items() if self.named else registry.values())

@@ -149,6 +149,45 @@ def walks_of_modules_with_methods_of_their_own(L):
 
 
 @program
+def walks_of_modules_that_the_loop_changes(L):
+    """What is below a module is looked up when the walk comes there, so that a loop may replace it."""
+    nn = L.nn
+
+    def nested():
+        return nn.Sequential(*[nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1)) for _ in range(3)])
+
+    def walk(names, change):
+        met = []
+        try:
+            for name, _ in names:
+                met.append(name)
+                if len(met) == 2:
+                    change()
+        except RuntimeError as error:
+            met.append(str(error))
+        return met
+
+    for find in ("named_modules", "named_parameters", "named_children"):
+        m = nested()
+        yield walk(getattr(m, find)(), lambda: setattr(m[0], "1", nn.Identity()))  # noqa: B023
+        m = nested()
+        yield walk(getattr(m, find)(), lambda: setattr(m, "1", nn.ReLU()))  # noqa: B023
+        m = nested()
+        yield walk(getattr(m, find)(), lambda: m.append(nn.Linear(1, 1)))  # noqa: B023
+        m = nested()
+        yield walk(getattr(m, find)(), lambda: delattr(m, "2"))  # noqa: B023
+    m = nested()
+    for x in m.modules():
+        for name, child in x.named_children():
+            if isinstance(child, nn.Linear):
+                setattr(x, name, nn.ReLU())
+        yield type(x).__name__
+    m = nested()
+    m[0].append(m)
+    yield failure(list, m.named_buffers(remove_duplicate=False))
+
+
+@program
 def state_dicts(L):
     m = small(L)
     s = m.state_dict()

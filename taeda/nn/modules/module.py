@@ -342,11 +342,11 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
 
     def children(self) -> Iterator[Module]:
         """The direct children, each once."""
-        return iter(children_of(self, False))
+        return children_of(self, False)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """(name, child) pairs of the direct children."""
-        return iter(children_of(self, True))
+        return children_of(self, True)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below it, depth first, each once."""
