@@ -118,18 +118,29 @@ def _fixed_point(index, weight):
 
 
 def _areas(line: Line):
-    """Equal taps of the windows of adaptive averages."""
+    """Equal taps of the windows of adaptive averages.
+
+    Windows may have a tap less than others. Their last element takes it then: infinity times 0 would be NaN.
+    """
     o = np.arange(line.outputs)
     first, stop = o * line.inputs // line.outputs, -(-(o + 1) * line.inputs // line.outputs)
-    taps = np.arange((stop - first).max(initial=1))[:, None]
-    return np.minimum(first + taps, stop - 1), np.where(taps < stop - first, 1 / (stop - first), 0.0)
+    size = stop - first
+    taps = np.arange(size.max(initial=1))[:, None]
+    if line.transposed:  # it leaves out taps of weight 0
+        share = np.where(taps < size, 1.0, 0.0)
+    else:
+        share = np.where(taps < size - 1, 1.0, 1 / (len(taps) - size + 1))
+    return np.minimum(first + taps, stop - 1), share / size
 
 
 @functools.lru_cache(maxsize=256)
 def _taps(line: Line):
     """Indices (int64) and weights (float64) of each tap of each output."""
     forward = line._replace(transposed=False)
-    index, weight = (_areas if line.kind == "area" else _antialiased if line.antialias else _plain)(forward)
+    if line.kind == "area":
+        index, weight = _areas(line)
+    else:
+        index, weight = (_antialiased if line.antialias else _plain)(forward)
     weight = _fixed_point(index, weight) if line.fixed else weight
     if line.transposed:  # for each input, the outputs it went to
         taps, outputs = index.shape

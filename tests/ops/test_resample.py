@@ -200,3 +200,16 @@ def test_means_of_areas_are_not_of_whole_numbers(dtype):
     ):  # fmt: skip
         with pytest.raises(NotImplementedError, match="not implemented for"):
             call()
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize("sizes", [((5,), (3,)), ((2, 2), (3, 3)), ((4, 3), (3, 5)), ((3, 2, 5), (2, 3, 3))])
+def test_means_of_areas_keep_infinity_and_nan_in_their_windows(sizes, value):
+    space, size = sizes
+    x = np.arange(np.prod(space), dtype=np.float32).reshape(1, 1, *space)
+    x[..., -1] = value
+    pool = getattr(F, f"adaptive_avg_pool{len(space)}d")
+    result = pool(taeda.tensor(x), size)[0, 0].numpy()
+    for place in np.ndindex(*size):
+        window = tuple(slice(o * i // n, -(-(o + 1) * i // n)) for o, i, n in zip(place, space, size, strict=True))
+        np.testing.assert_allclose(result[place], x[0, 0][window].mean(), rtol=1e-6)
