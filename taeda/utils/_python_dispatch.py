@@ -107,9 +107,21 @@ def _convolution(size: int) -> Callable:
         if isinstance(padding, str) or input.dim() != size + 2:
             return NotImplemented
         numbers = [[n] * size if isinstance(n, int) else list(n) for n in (stride, padding, dilation)]
-        return OPS["convolution"](input, weight, bias, *numbers, False, [0] * size, groups)
+        return _native("convolution.default", input, weight, bias, *numbers, False, [0] * size, groups)
 
     return convolution
+
+
+@_parts("_convolution")
+def _convolution_of_size(
+    input: Tensor, weight: Tensor, size: tuple[int, ...], stride: Any, padding: Any, dilation: Any, groups: int
+) -> Tensor:
+    """The gradient of a transposed convolution, which leaves out what its output padding added."""
+    numbers = [list(n) for n in (stride, padding, dilation)]
+    made = _native("convolution.default", input, weight, None, *numbers, False, [0] * len(size), groups)
+    for dim, length in enumerate(size, 2):
+        made = made if made.shape[dim] == length else made.narrow(dim, 0, length)
+    return made
 
 
 def _single_steps(input: Tensor, index: Any) -> list[tuple[int, Any]]:
@@ -355,7 +367,7 @@ def _transposed(size: int) -> Callable:
         if input.dim() != size + 2:
             return NotImplemented
         lists = [[n] * size if isinstance(n, int) else list(n) for n in (stride, padding, dilation, output_padding)]
-        return OPS["convolution"](input, weight, bias, *lists[:3], True, lists[3], groups)
+        return _native("convolution.default", input, weight, bias, *lists[:3], True, lists[3], groups)
 
     return convolution
 

@@ -3,6 +3,8 @@
 import copy
 import importlib
 import pickle
+import subprocess
+import sys
 from math import prod
 from typing import ClassVar
 
@@ -100,8 +102,28 @@ def test_functions_and_their_ops(name):
     close(results[1], results[0])
 
 
+def test_convolutions_are_seen_in_a_new_process():
+    """The native op is found before anything else has asked for one."""
+    code = (
+        "import taeda; from taeda.utils._python_dispatch import TorchDispatchMode as Mode\n"
+        "class Seen(Mode):\n"
+        "    def __torch_dispatch__(self, f, types, args=(), kwargs=None):\n"
+        "        print(f)\n"
+        "        return f(*args, **kwargs or {})\n"
+        "with Seen(): taeda.nn.functional.conv2d(x := taeda.ones(1, 1, 2, 2), x)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split()[-1] == "aten.convolution.default"
+
+
 PASSES = {
     "convolution": lambda f, F, x: F.conv2d(x[None, None], x.view(1, 1, 4, 4), padding=1),
+    "transposed": lambda f, F, x: F.conv_transpose2d(x[None, None], x.view(1, 1, 4, 4), stride=2, output_padding=1).pow(
+        2
+    ),
+    "transposed_dilated": lambda f, F, x: F.conv_transpose1d(
+        x[None], x.view(4, 2, 2), dilation=3, output_padding=2, groups=2
+    ).pow(2),
     "index": lambda f, F, x: F.softmax(x, -1)[0, 0],
     "cross_entropy": lambda f, F, x: F.cross_entropy(x, f.tensor([0, 1, 3, 2])),
     "layer_norm": lambda f, F, x: F.layer_norm(x, (4,)).pow(3),
