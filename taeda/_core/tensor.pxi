@@ -136,6 +136,8 @@ cdef class Tensor:
             return whole_tuple(self.nd, self.strides)
         if not is_small_int(dim):
             check_whole("stride", ("dim",), 0, TAKES_INT, dim)
+        if self.nd == 0:
+            raise IndexError("stride: dimension specified as 0 but tensor has no dimensions")
         return self.strides[wrap_dim(dim, self.nd, "stride")]
 
     def dim(self):

@@ -103,3 +103,11 @@ def test_large_numbers_that_have_a_meaning():
     assert weight.grad.tolist() == [[[0.0, 1.0]]]
     assert taeda.tensor([1.26, -1e30]).round(decimals=2**40).isnan().all()
     assert taeda.tensor([1.26, -1e30]).round(decimals=-(2**40)).isnan().all()
+
+
+def test_a_tensor_without_dimensions_has_no_stride():
+    x = taeda.tensor(3.0)
+    assert x.stride() == ()
+    for dim in (0, -1):
+        with pytest.raises(IndexError, match="no dimensions"):
+            x.stride(dim)
