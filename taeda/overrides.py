@@ -681,7 +681,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 def _rdiv(self: Tensor, other: Any) -> Any:
     """``other / self``."""
-    return Tensor.__rtruediv__(self, other)
+    return self.reciprocal() * other
 
 
 _rdiv.__name__ = _rdiv.__qualname__ = "__rdiv__"

@@ -223,7 +223,10 @@ def merged_sizes(Tensor input, start_dim, end_dim):
         return (1,)
     if first == last:
         return None
-    sizes = tuple(input.shape) if tracers else whole_tuple(input.nd, input.sizes)
+    if tracers or type(<object>input) is not Tensor:
+        sizes = tuple(input.shape)  # of a tensor that stands for others: they may not be numbers
+    else:
+        sizes = whole_tuple(input.nd, input.sizes)
     merged = 1
     for size in sizes[first:last + 1]:
         merged = merged * size
