@@ -16,6 +16,7 @@ import numpy as np
 import taeda
 
 from ._core import Tensor
+from .ops.table import trait
 
 #: By NumPy's function: what computes it.
 FUNCTIONS: dict[Any, Callable] = {}
@@ -128,44 +129,31 @@ def _as(x: Tensor, dtype: Any) -> Tensor:
 
 # ---- ufuncs ----------------------------------------------------------------------------------------------------------
 
-_SAME = (
-    "absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil copysign cos cosh exp exp2 expm1 floor "
-    "float_power fmax fmin fmod hypot log log10 log1p log2 logaddexp logaddexp2 matmul maximum minimum "
-    "multiply negative positive sign sin sinh sqrt square subtract tan tanh true_divide trunc"
-).split()
+#: Ufuncs of numbers with a fraction. Others have no derivative.
+_FLOATING = {f for f in vars(np).values() if isinstance(f, np.ufunc) and any(kinds[0] == "d" for kinds in f.types)}
+#: Those that give truth values or steps.
+_CONSTANT_UFUNCS = {f for f in _FLOATING if all(kinds[-1] == "?" for kinds in f.types if kinds[0] == "d")}
+_CONSTANT_UFUNCS.add(np.heaviside)
+UFUNCS |= {f: function for f in _FLOATING - _CONSTANT_UFUNCS if (function := getattr(taeda, f.__name__, None))}
+#: Ufuncs that have other names here, or other results.
 _OTHERS: dict[str, Callable] = {
+    "arctan2": taeda.atan2,
     "cbrt": lambda x: taeda.sign(x) * taeda.pow(taeda.abs(x), 1 / 3),
     "conjugate": lambda x: taeda.conj(x).resolve_conj(),
-    "divide": taeda.true_divide,
     "divmod": lambda x, y: (taeda.floor_divide(*_values((x, y))), taeda.remainder(x, y)),
     "fabs": taeda.abs,
     "floor_divide": lambda x, y: taeda.floor_divide(*_values((x, y))),  # a step function: it is constant
     "ldexp": lambda x, n: taeda.ldexp(_t(x), _t(n)),
     "modf": lambda x: (taeda.fmod(x, 1), taeda.trunc(x)),
     "power": taeda.pow,
-    "remainder": taeda.remainder,
     "rint": taeda.round,
     "vecdot": lambda x, y: taeda.linalg.vecdot(x, y),
-    **dict.fromkeys(("deg2rad", "radians"), taeda.deg2rad),
-    **dict.fromkeys(("rad2deg", "degrees"), taeda.rad2deg),
-    "reciprocal": taeda.reciprocal,
+    "radians": taeda.deg2rad,
+    "degrees": taeda.rad2deg,
 }
-for _name, _function in [*((n, getattr(taeda, n)) for n in _SAME), *_OTHERS.items()]:
+for _name, _function in _OTHERS.items():
     if _found(_name) is not None:
         UFUNCS[_found(_name)] = _function
-
-#: Ufuncs that give truth values or steps.
-_CONSTANT_UFUNCS = {
-    _found(name)
-    for name in (
-        "equal not_equal less less_equal greater greater_equal isfinite isinf isnan signbit logical_and logical_or "
-        "logical_not logical_xor heaviside"
-    ).split()
-}
-#: Functions that take tensors alone.
-_NUMBERS = {
-    _found(name) for name in "arctan2 copysign fmax fmin fmod hypot logaddexp logaddexp2 maximum minimum".split()
-}
 
 
 def run_ufunc(ufunc: Any, method: str, inputs: tuple, kwargs: dict) -> Any:
@@ -181,7 +169,7 @@ def run_ufunc(ufunc: Any, method: str, inputs: tuple, kwargs: dict) -> Any:
                 f"out, or give tensor.detach()"
             )
         given = _together(*inputs)
-        if not all(isinstance(x, Tensor) for x in given) and ufunc in _NUMBERS:
+        if not all(isinstance(x, Tensor) for x in given) and trait(UFUNCS[ufunc], "tensors"):
             like = next(x for x in given if isinstance(x, Tensor))
             given = [x if isinstance(x, Tensor) else taeda.tensor(x, dtype=like.dtype) for x in given]
         made = UFUNCS[ufunc](*given)

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .kernel import _OPERATORS, FUNCTIONS, Expression, _is_function
+from .kernel import _COMPARISONS, _OPERATORS, _TRUTHS, FUNCTIONS, Expression, _is_function
 from .kernels.programs import Access, Block, Loop, Memory, Node
 
 _RANK = {"bool": 0, "int32": 1, "int64": 2, "float32": 3, "float64": 4}
@@ -24,7 +24,6 @@ WORKING = {
     "float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32", "int16": "int32",
     **{name: name for name in _RANK},
 }  # fmt: skip
-_CONDITIONS = ("lt", "le", "gt", "ge", "eq", "ne", "isnan", "isinf", "isfinite", "and", "or", "invert")
 _OF_ANY = ("abs", "maximum", "minimum", "sign", "add", "sub", "mul", "floordiv", "mod", "neg", "where")
 _tracing = threading.local()
 
@@ -114,7 +113,7 @@ def _binary(kind: str, swap: bool = False) -> Callable:
 for _name in _OPERATORS:
     if _name not in ("neg", "invert"):
         setattr(Tile, f"__{_name}__", _binary(_name))
-        if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
+        if _name not in _COMPARISONS:
             setattr(Tile, f"__r{_name}__", _binary(_name, True))
 
 
@@ -289,13 +288,13 @@ class Trace:
         elif kind == "pow" and isinstance(args[1], int):
             operands = [self.promoted(args[:1], 1 if args[1] >= 0 else 2)[0], self.tile(args[1])]
         else:
-            of_any = kind in _OF_ANY or kind in _CONDITIONS[:6]
-            operands = self.promoted(args, (1 if kind not in _CONDITIONS else 0) if of_any else 2)
+            of_any = kind in _OF_ANY or kind in _COMPARISONS
+            operands = self.promoted(args, (1 if kind not in _TRUTHS else 0) if of_any else 2)
         folded = self.simple(kind, operands)
         if folded is not None:
             return folded
         shape = self.shape_of(operands)
-        dtype = "bool" if kind in _CONDITIONS else operands[-1].dtype if kind == "where" else operands[0].dtype
+        dtype = "bool" if kind in _TRUTHS else operands[-1].dtype if kind == "where" else operands[0].dtype
         self.functions += _is_function(kind)
         if all(x.node.kind == "const" for x in operands):
             operands[0] = self.make("cast", (operands[0],), (), operands[0].dtype)  # a value, not a number

@@ -90,7 +90,8 @@ class Expression:
 
 
 #: Operations in an expression that have no derivative: comparisons and logic.
-_TRUTHS = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "invert", "isnan", "isinf", "isfinite"}
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+_TRUTHS = {*_COMPARISONS, "and", "or", "invert", "isnan", "isinf", "isfinite"}
 
 
 def _operator(kind: str, swap: bool = False) -> Callable:
@@ -102,9 +103,9 @@ def _operator(kind: str, swap: bool = False) -> Callable:
     return apply
 
 
-for _name in "add sub mul truediv floordiv mod pow lt le gt ge eq ne and or".split():
+for _name in (*_COMPARISONS, *"add sub mul truediv floordiv mod pow and or".split()):
     setattr(Expression, f"__{_name}__", _operator(_name))
-    if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
+    if _name not in _COMPARISONS:
         setattr(Expression, f"__r{_name}__", _operator(_name, True))
 
 
@@ -243,7 +244,7 @@ _OPERATORS: dict[str, tuple] = {
         lambda a, b, y: b * a ** (b - 1),
         lambda a, b, y: where(_made("eq", (y, 0)), 0.0, y * log(a)),
     ),
-    **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne", "and", "or"), (None, None)),
+    **dict.fromkeys((*_COMPARISONS, "and", "or"), (None, None)),
     "invert": (None,),
 }
 

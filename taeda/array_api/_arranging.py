@@ -7,14 +7,8 @@ from typing import Any, NamedTuple
 import taeda
 
 from .._typed import Tensor
-from ._dtypes import result_type
-from ._elementwise import need_axis, need_indices, promoted
-
-__all__ = [
-    "argsort", "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "matmul", "matrix_transpose",
-    "moveaxis", "permute_dims", "repeat", "reshape", "roll", "sort", "squeeze", "stack", "take", "take_along_axis",
-    "tensordot", "tile", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "vecdot",
-]  # fmt: skip
+from ._dtypes import _public, result_type
+from ._elementwise import _need_axis, _need_indices, _promoted
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 
@@ -52,7 +46,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along ``axis``."""
-    need_axis(x, axis)
+    _need_axis(x, axis)
     return tuple(taeda.unbind(x, axis))
 
 
@@ -67,7 +61,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     Raises:
         ValueError: one of them is not of size one.
     """
-    need_axis(x, axis)
+    _need_axis(x, axis)
     axes = axis if isinstance(axis, tuple) else (axis,)
     for a in axes:
         if x.size(a) != 1:
@@ -77,14 +71,14 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """``x`` in reverse order along ``axis``, or along all."""
-    need_axis(x, axis)
+    _need_axis(x, axis)
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return taeda.flip(x, axes)
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
     """``x`` moved on by ``shift`` along ``axis``, what leaves one end coming in at the other."""
-    need_axis(x, axis)
+    _need_axis(x, axis)
     if isinstance(shift, int) and isinstance(axis, tuple):
         shift = (shift,) * len(axis)
     if axis == ():
@@ -134,11 +128,11 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
 def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
     """Each element, or each slice along ``axis``, ``repeats`` times in place."""
-    need_axis(x, axis)
+    _need_axis(x, axis)
     if axis is None:
         x, axis = x.reshape(-1), 0
     if isinstance(repeats, Tensor):
-        repeats = need_indices("repeat", repeats)
+        repeats = _need_indices("repeat", repeats)
     return taeda.repeat_interleave(x, repeats, axis)
 
 
@@ -157,7 +151,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
             raise ValueError(f"take: an array of {x.ndim} dimensions needs an axis")
         axis = 0
     axis = axis + x.ndim if axis < 0 else axis
-    flat, size = need_indices("take", indices).reshape(-1), x.size(axis)
+    flat, size = _need_indices("take", indices).reshape(-1), x.size(axis)
     # one that is too low stays as it is, for the error to name it
     picked = taeda.index_select(x, axis, taeda.where((flat < 0) & (flat >= -size), flat + size, flat))
     return picked if indices.ndim == 1 else picked.reshape(x.shape[:axis] + indices.shape + x.shape[axis + 1 :])
@@ -165,7 +159,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """The element of each line of ``x`` along ``axis`` that ``indices`` says."""
-    return taeda.take_along_dim(x, need_indices("take_along_axis", indices), axis)
+    return taeda.take_along_dim(x, _need_indices("take_along_axis", indices), axis)
 
 
 # ---- order and sets --------------------------------------------------------------------------------------------------
@@ -173,13 +167,13 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """``x`` in order along ``axis``."""
-    need_axis(x, axis)
+    _need_axis(x, axis)
     return taeda.sort(x, dim=axis, descending=descending, stable=stable).values
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The indices that put ``x`` in order along ``axis``."""
-    need_axis(x, axis)
+    _need_axis(x, axis)
     return taeda.argsort(x, dim=axis, descending=descending, stable=stable)
 
 
@@ -245,12 +239,12 @@ def _unique(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The matrix product of the last two dimensions; see :func:`taeda.matmul`."""
-    return taeda.matmul(*promoted("matmul", x1, x2))
+    return taeda.matmul(*_promoted("matmul", x1, x2))
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
     """The sum of products over ``axes``: how many last and first ones, or two sequences of them."""
-    return taeda.tensordot(*promoted("tensordot", x1, x2), dims=axes)
+    return taeda.tensordot(*_promoted("tensordot", x1, x2), dims=axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -259,8 +253,11 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     Raises:
         ValueError: the arrays differ in size along ``axis``.
     """
-    first, second = promoted("vecdot", x1, x2)
+    first, second = _promoted("vecdot", x1, x2)
     if first.shape[axis] != second.shape[axis]:
         raise ValueError(f"vecdot: sizes along axis {axis} differ: {tuple(first.shape)} and {tuple(second.shape)}")
     first, second = taeda.broadcast_tensors(moveaxis(first, axis, -1), moveaxis(second, axis, -1))
     return taeda.matmul(taeda.conj(first).unsqueeze(-2), second.unsqueeze(-1)).squeeze(-1).squeeze(-1)
+
+
+__all__ = _public(globals())

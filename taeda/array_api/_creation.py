@@ -8,11 +8,7 @@ from typing import Any
 import taeda
 
 from .._typed import Tensor
-
-__all__ = [
-    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid",
-    "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
-]  # fmt: skip
+from ._dtypes import _public
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -145,3 +141,6 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """The memory of another library's array, shared unless ``copy``."""
     return taeda.from_dlpack(x, device=device, copy=copy)
+
+
+__all__ = _public(globals())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import taeda
@@ -11,6 +12,13 @@ from .. import _core
 from .._typed import Tensor
 
 __all__ = ["__array_namespace_info__", "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+
+
+def _public(module: dict[str, Any]) -> list[str]:
+    """The names of the standard in a module: of its functions that begin with no underscore."""
+    own = [n for n, f in module.items() if isinstance(f, FunctionType) and f.__module__ == module["__name__"]]
+    return [name for name in own if not name.startswith("_")]
+
 
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")

@@ -12,10 +12,10 @@ import taeda
 
 from .._typed import Tensor
 from ..ops.table import OPS
-from ._dtypes import isdtype, result_type
+from ._dtypes import _public, isdtype, result_type
 
 
-def promoted(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+def _promoted(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     """Two operands, of which one may be a Python number, as arrays of one dtype."""
     if not (isinstance(x1, Tensor) or isinstance(x2, Tensor)):
         raise TypeError(f"{name}: expected an array, got {type(x1).__name__} and {type(x2).__name__}")
@@ -27,13 +27,13 @@ def promoted(name: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     return first, second
 
 
-def need_axis(x: Tensor, axis: Any) -> None:
+def _need_axis(x: Tensor, axis: Any) -> None:
     """Refuse an axis of an array that has none: PyTorch takes 0 and -1 there."""
     if x.ndim == 0 and axis is not None and axis != ():
         raise IndexError(f"axis {axis} is out of bounds for an array of no dimensions")
 
 
-def need_indices(name: str, x: Tensor) -> Tensor:
+def _need_indices(name: str, x: Tensor) -> Tensor:
     """Integers as int64: PyTorch would take what is left of other numbers without a fraction."""
     if not isdtype(x.dtype, "integral"):
         raise TypeError(f"{name}: expected an array of integers, got {x.dtype}")
@@ -55,7 +55,7 @@ def _binary(name: str, op: str) -> Any:
     run = OPS[op]
 
     def function(x1: Any, x2: Any, /) -> Tensor:
-        return run(*promoted(name, x1, x2))
+        return run(*_promoted(name, x1, x2))
 
     return _named(function, name, op)
 
@@ -94,13 +94,13 @@ for _name in _BINARY:
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
     """``x1 / x2`` rounded down; where the quotient of floating-point numbers is infinite or NaN, that."""
-    return taeda.floor_divide(*promoted("floor_divide", x1, x2))
+    return taeda.floor_divide(*_promoted("floor_divide", x1, x2))
 
 
 def remainder(x1: Any, x2: Any, /) -> Tensor:
     """The remainder of ``x1 / x2``, with the sign of ``x2``, which a zero has too; see
     :func:`taeda.remainder`."""
-    first, second = promoted("remainder", x1, x2)
+    first, second = _promoted("remainder", x1, x2)
     rest = taeda.remainder(first, second)
     if rest.dtype.is_floating_point:
         with taeda.no_grad():  # a zero's sign is no part of its gradient
@@ -146,4 +146,4 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     return taeda.clamp(x.to(common), *bounds).to(x.dtype)
 
 
-__all__ = [*_UNARY, *_BINARY, "clip", "floor_divide", "imag", "real", "remainder", "round", "sign"]
+__all__ = _public(globals())

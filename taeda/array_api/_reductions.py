@@ -11,20 +11,15 @@ from typing import Any
 import taeda
 
 from .._typed import Tensor
-from ._dtypes import isdtype
-from ._elementwise import need_axis, need_indices, promoted
-
-__all__ = [
-    "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean",
-    "min", "nonzero", "prod", "searchsorted", "std", "sum", "var", "where",
-]  # fmt: skip
+from ._dtypes import _public, isdtype
+from ._elementwise import _need_axis, _need_indices, _promoted
 
 
 def _reduce(x: Tensor, axis: Any, keepdims: bool, function: Callable[[Tensor, Any, bool], Tensor]) -> Tensor:
     """``function(x, dim, keepdim)`` over ``axis``."""
     if isinstance(axis, tuple) and not axis:
         return function(taeda.unsqueeze(x, -1), -1, False)
-    need_axis(x, axis)
+    _need_axis(x, axis)
     if axis is None:
         axis = tuple(range(x.ndim))
         if not axis:
@@ -32,7 +27,7 @@ def _reduce(x: Tensor, axis: Any, keepdims: bool, function: Callable[[Tensor, An
     return function(x, axis, keepdims)
 
 
-def accumulator(dtype: Any) -> Any:
+def _accumulator(dtype: Any) -> Any:
     """The dtype of sums and products of ``dtype``: integers narrower than int64 are summed in 64 bits."""
     if isdtype(dtype, ("signed integer", "bool")):
         return taeda.int64
@@ -41,13 +36,13 @@ def accumulator(dtype: Any) -> Any:
 
 def sum(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The sum, in ``dtype``: by default the array's, or 64 bits for integers."""
-    dtype = accumulator(x.dtype) if dtype is None else dtype
+    dtype = _accumulator(x.dtype) if dtype is None else dtype
     return _reduce(x, axis, keepdims, lambda x, dim, keep: taeda.sum(x, dim, keep, dtype=dtype))
 
 
 def prod(x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The product, in ``dtype``: by default the array's, or 64 bits for integers."""
-    dtype = accumulator(x.dtype) if dtype is None else dtype
+    dtype = _accumulator(x.dtype) if dtype is None else dtype
 
     def product(x: Tensor, dim: Any, keep: bool) -> Tensor:
         dims = sorted((d + x.ndim if d < 0 else d for d in (dim if isinstance(dim, tuple) else (dim,))), reverse=True)
@@ -111,7 +106,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def _arg(op: Any, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
-    need_axis(x, axis)
+    _need_axis(x, axis)
     if axis is not None:
         return op(x, axis, keepdims)
     found = op(x.reshape(-1), 0)
@@ -126,7 +121,7 @@ def _cumulative(op: Any, first: int, x: Tensor, axis: int | None, dtype: Any, in
         if x.ndim > 1:
             raise ValueError(f"{op.__name__}: an array of {x.ndim} dimensions needs an axis")
         axis = 0
-    dtype = accumulator(x.dtype) if dtype is None else dtype
+    dtype = _accumulator(x.dtype) if dtype is None else dtype
     shape = x.shape
     made = op(x, axis, dtype=dtype)
     if include_initial:
@@ -172,13 +167,16 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Any = None) -> Tensor:
     """Where in the sorted ``x1`` the elements of ``x2`` belong: before (``"left"``) or after equal ones."""
-    first, second = promoted("searchsorted", x1, x2)
-    sorter = None if sorter is None else need_indices("searchsorted", sorter)
+    first, second = _promoted("searchsorted", x1, x2)
+    sorter = None if sorter is None else _need_indices("searchsorted", sorter)
     return taeda.searchsorted(first, second, side=side, sorter=sorter)
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
     """``x1`` where ``condition`` is true, ``x2`` elsewhere, in their common dtype."""
     if isinstance(x1, Tensor) or isinstance(x2, Tensor):
-        x1, x2 = promoted("where", x1, x2)
+        x1, x2 = _promoted("where", x1, x2)
     return taeda.where(condition, x1, x2)
+
+
+__all__ = _public(globals())

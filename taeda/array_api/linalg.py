@@ -8,14 +8,9 @@ import taeda
 
 from .._typed import Tensor
 from ._arranging import matmul, matrix_transpose, tensordot, vecdot
-from ._elementwise import promoted
+from ._dtypes import _public
+from ._elementwise import _promoted
 from ._reductions import sum as _sum
-
-__all__ = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
-    "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
-    "trace", "vecdot", "vector_norm",
-]  # fmt: skip
 
 
 class EighResult(NamedTuple):
@@ -46,7 +41,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross product of vectors of three elements along ``axis``, which counts from the end."""
-    first, second = promoted("cross", x1, x2)
+    first, second = _promoted("cross", x1, x2)
     ndim = max(first.ndim, second.ndim)
     first, second = (x.reshape((1,) * (ndim - x.ndim) + x.shape) for x in (first, second))
     return taeda.linalg.cross(first, second, dim=axis)
@@ -100,7 +95,7 @@ def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     """All products of an element of one vector with one of the other."""
-    return taeda.outer(*promoted("outer", x1, x2))
+    return taeda.outer(*_promoted("outer", x1, x2))
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
@@ -123,7 +118,7 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The solution of ``x1 @ y = x2``. Only an array of one dimension is a vector, anything else a stack of
     matrices."""
-    a, b = promoted("solve", x1, x2)
+    a, b = _promoted("solve", x1, x2)
     vector = b.ndim == 1
     b = b.unsqueeze(-1) if vector else b
     # stacks of one shape, for taeda.linalg.solve to see no vectors in matrices
@@ -152,3 +147,6 @@ def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: 
     if axis == ():
         return taeda.abs(x) if ord != 0 else (x != 0).to(taeda.abs(x).dtype)
     return taeda.linalg.vector_norm(x, ord, axis, keepdims)
+
+
+__all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot", *_public(globals())]

@@ -38,12 +38,11 @@ from ._control_flow import RECORDED
 from ._functions import own_names
 from ._numbers import Numbers, exact
 from ._steps import assert_scalar, item, set_grad_enabled, sym_size
-from ._unknown_sizes import SIZED, rule_for, without_masks
-from ._unknowns import Knowledge, Unknown, Unknowns
+from ._unknown_sizes import rule_for, sizes_in, without_masks
+from ._unknowns import _OPPOSITE, Knowledge, Unknown, Unknowns
 from ._values import Conflict, Traced, as_size, fake, refuse_value
 
 _HERE = str(Path(__file__).parents[1])
-_OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 
 
 class Scope:
@@ -211,10 +210,9 @@ class Capture(Numbers):
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Run ``function`` at every sample, and record it if it gives tensors or writes to one."""
-        if self.found and getattr(function, "__name__", "") in SIZED:
-            for x in _everything(args[isinstance(args[0], Tensor) :]):
-                if isinstance(x, SymInt) and isinstance(x >= 0, SymBool):
-                    self.require(x >= 0)
+        for x in _everything(sizes_in(function, args, kwargs)) if self.found else ():
+            if isinstance(x, SymInt) and isinstance(x >= 0, SymBool):
+                self.require(x >= 0)
         with self.aside():
             given = map_aggregate((args, kwargs), self._lifted)
             rule = rule_for(function, *given)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +22,7 @@ from taeda._core import Composite, Method, Op, Tensor
 from taeda._core.tensor import ALIASES, FIRST
 from taeda.aten import DECLARED, OpOverload
 from taeda.fx import _names
+from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS
 from taeda.library import CustomOpDef
 from taeda.nn import lower
 from taeda.ops.table import OPS, trait
@@ -32,12 +32,12 @@ from . import _control_flow, _steps
 #: Functions that read or write files: no program in a file may call them.
 _REFUSED = frozenset({"from_file"})
 
+#: Functions of Python for sizes and tuples.
 _PYTHON: dict[str, Any] = {
-    **{f"operator.{n}": getattr(operator, n) for n in (
-        "getitem setitem add sub mul floordiv truediv mod pow neg eq ne lt le gt ge and_ or_ not_"
-    ).split()},
-    "operator.abs": operator.abs, "math.ceil": math.ceil, "math.floor": math.floor,
-}  # fmt: skip
+    f"{f.__module__.lstrip('_')}.{f.__name__}": f
+    for f in (operator.getitem, operator.setitem, *(f for f, _, _ in _FUNCTIONS.values()))
+    if f.__module__ in ("_operator", "math")
+}
 _STEPS: dict[str, Any] = {
     **{f"step.{n}": getattr(_steps, n) for n in _steps.__all__},
     **{f"step.{n}": f for n, f in _control_flow.STEPS.items()},

@@ -16,7 +16,7 @@ from typing import Any
 from taeda._core import Composite, Tensor
 from taeda.aten import OpOverload
 from taeda.fx import GraphModule, Node, _names
-from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, SymFloat, SymInt, _Symbolic
+from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, SymFloat, SymInt, _Symbolic
 from taeda.io import checkpoint
 from taeda.nn import Parameter
 from taeda.ops.table import OPS
@@ -59,9 +59,10 @@ _CONTROL = {
 #: Ops that stay as they are, because their decompositions are no ATen ops.
 _KEPT = frozenset("lstm gru rnn_tanh rnn_relu square einsum".split())
 _OPERATORS = {
-    getattr(operator, n): f"_operator.{n}"
-    for n in "add sub mul floordiv truediv mod neg eq ne lt le gt ge and_ or_ not_ pow".split()
-} | {math.ceil: "math.ceil", math.floor: "math.floor"}
+    f: f"{f.__module__}.{f.__name__}"
+    for f, _, _ in _FUNCTIONS.values()
+    if f.__module__ in ("_operator", "math") and f is not operator.abs
+}
 
 
 def records_of(ep: ExportedProgram) -> dict[str, bytes]:

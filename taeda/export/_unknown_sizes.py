@@ -13,17 +13,16 @@ from taeda.fx.experimental.symbolic_shapes import Expr, SymInt, _Symbolic
 from taeda.fx.node import map_aggregate
 from taeda.ops.histogram import Histogram
 from taeda.ops.meta import planning, without_values
+from taeda.ops.table import trait
 from taeda.utils import _pytree as pytree
 
 from .. import _core
 from ._values import Traced
 
-__all__ = ["SIZED", "has_mask", "implied", "numbers", "rule_for", "without_masks"]
+__all__ = ["has_mask", "implied", "numbers", "rule_for", "sizes_in", "without_masks"]
 
-#: Functions whose arguments that are numbers are sizes, so at least 0.
-SIZED = frozenset(
-    "zeros ones full empty rand randn new_zeros new_ones new_full new_empty split split_with_sizes".split()
-)
+#: Parameters that are sizes, so at least 0, of functions that make a tensor or split one.
+_SIZES = ("size", "args", "split_size", "split_sizes", "split_size_or_sections")
 
 
 def _vector(n: int, dtype: Any = None) -> Tensor:
@@ -196,6 +195,15 @@ def _bound(function: Any, args: tuple, kwargs: dict) -> dict[str, Any]:
             raise TypeError(f"{function.__name__} takes {len(function.params)} arguments, got {len(args)}")
         return {**dict(zip(function.params, args, strict=False)), **kwargs}
     return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+
+
+def sizes_in(function: Any, args: tuple, kwargs: dict) -> list:
+    """The arguments of a call that are sizes, so at least 0."""
+    name = getattr(function, "__name__", "")
+    if trait(function, "meta", "") != "sizes" and not name.startswith(("new_", "split")):
+        return []
+    given = _bound(function, args, kwargs)
+    return [given[name] for name in _SIZES if name in given]
 
 
 # ---- facts that a failing step implies -------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from taeda import functional
 from taeda._asserts import _assert
 from taeda._core import Composite, Method, Op, Size, Tensor, set_grad_enabled
 from taeda._namespaces import complete
@@ -35,11 +36,8 @@ COMPILED = {
 #: Functions of the root and of ``nn.functional`` that are one here and two in PyTorch; programs mean the second.
 _OF_FUNCTIONAL = frozenset("group_norm layer_norm rms_norm max_pool1d max_pool2d max_pool3d".split())
 
-#: Functions that PyTorch writes as ``torch.functional.split``, and so on.
-_PYTHON = frozenset(
-    "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod cdist chain_matmul einsum lu "
-    "meshgrid norm split stft tensordot unique unique_consecutive unravel_index".split()
-)
+#: Functions that PyTorch writes as ``torch.functional.split``, and so on. The home of three of them is elsewhere.
+_PYTHON = frozenset(functional.__all__) - {"istft", "pca_lowrank", "svd_lowrank"}
 
 #: The classes of functions that are no Python functions.
 OPS = (Op, Composite)

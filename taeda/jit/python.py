@@ -19,10 +19,11 @@ from .. import _core, fft, linalg, nn, sparse, special
 from .._core import Tensor, device, dtype
 from ..aten import OpOverload, OpOverloadPacket
 from ..nn import functional, lower
+from ..ops.conversion import CASTS
 from ..ops.table import METHODS, OPS
 from . import ir, layers, library, marks, schemas
 from .builtins import SCALARS
-from .dtypes import number
+from .dtypes import CODES, number
 from .errors import NotSupportedError, Source
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Parts, Sugar, TypeRef, Value
 from .hooks import HOOKS
@@ -95,13 +96,7 @@ _SPREAD = {
     "aten::cartesian_prod": 0,
 }  # fmt: skip
 #: Methods of tensors that cast, by the number of the dtype.
-_CASTS = {
-    f"aten::{name}": code
-    for name, code in {
-        "byte": 0, "char": 1, "short": 2, "int": 3, "long": 4, "half": 5, "float": 6, "double": 7, "cfloat": 9,
-        "cdouble": 10, "bool": 11, "bfloat16": 15,
-    }.items()
-}  # fmt: skip
+_CASTS = {f"aten::{name}": CODES[kind] for name, kind in CASTS.items() if name != "chalf"}  # ATen has that one
 
 
 @functools.cache

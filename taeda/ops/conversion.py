@@ -241,7 +241,8 @@ def _caster(name: str, dtype: Any) -> None:
     composite(meta="cast", additive=True)(cast)
 
 
-for _name, _dtype in {
+#: Methods of tensors that cast, by name.
+CASTS = {
     "float": _core.float32,
     "double": _core.float64,
     "half": _core.float16,
@@ -255,7 +256,8 @@ for _name, _dtype in {
     "chalf": _core.complex32,
     "cfloat": _core.complex64,
     "cdouble": _core.complex128,
-}.items():
+}
+for _name, _dtype in CASTS.items():
     _caster(_name, _dtype)
 
 

@@ -86,6 +86,7 @@ def to_dtype(input, dtype):
 
 
 to_dtype.traits["lowering"] = lambda input, dtype: input.to(dtype)
+to_dtype.traits["native_call"] = lambda input, dtype: ("_to_copy.default", (input,), {"dtype": dtype})
 to_dtype.vjp(input=lambda g, input_dtype: convert(g, input_dtype))
 
 

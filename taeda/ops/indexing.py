@@ -23,7 +23,10 @@ from .views import blank, broadcast_shapes, reshape, sum_to_size, unsqueeze
 # ---- reading and writing ---------------------------------------------------------------------------------------------
 
 
-@primitive(selection.index, method=False, out=False, meta="mixed", canonical=True, moves=True)
+@primitive(
+    selection.index, method=False, out=False, meta="mixed", canonical=True, moves=True,
+    native_call=lambda input, indices: ("index.Tensor", (input, list(indices))),
+)  # fmt: skip
 def index(input, indices):
     """The elements at ``indices``: what ``input[...]`` comes to where there are tensors among the indices.
 
@@ -266,13 +269,14 @@ def where_select(condition, input, other):
     return _choose(_true(condition), input, other)
 
 
+where_select.traits["native_call"] = lambda *given: ("where.self", given)
 where_select.traits["lowering"] = lambda condition, input, other: where(condition, input, other)
 where_select.vjp(
     input=lambda g, condition: where_select(condition, g, 0), other=lambda g, condition: where_select(condition, 0, g)
 )
 
 
-@composite(method=False, pointwise=True, canonical=True)
+@composite(method=False, pointwise=True, canonical=True, native_call=where_select.traits["native_call"])
 def where(condition, input=None, other=None, *, out=None):
     """``input`` where ``condition`` is true, ``other`` elsewhere; of a condition alone, the places where it is true.
 
@@ -342,6 +346,7 @@ def argwhere(input):
     return core_indexing.true_positions(input if input.dtype is _core.bool_ else input.ne(0))
 
 
+argwhere.traits["native_call"] = lambda input: ("nonzero.default", (input,))
 _core.install("argwhere", argwhere)
 
 
@@ -431,6 +436,7 @@ def _masked_select_backward(g, input_shape, mask):
     return sum_to_size(masked_scatter(g.new_zeros(shape), mask, g), input_shape)
 
 
+masked_select.traits["native_call"] = lambda input, mask: ("index.Tensor", (input, [mask]))
 masked_select.vjp(input=_masked_select_backward)
 
 

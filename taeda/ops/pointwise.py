@@ -128,12 +128,19 @@ mul.vjp(input=lambda g, other: mul_conj(g, other), other=lambda g, input: mul_co
 multiply = alias(mul, "multiply")
 
 
+def _conjugate(x: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x.conj() if x.is_complex() else x
+    return x.conjugate()
+
+
 @pointwise(method=False, inplace=False, reference="multiply", node="Mul")
 def mul_conj(input, other):
     """``input`` times the conjugate of ``other``: how a gradient passes a product."""
     return input * s.conj(other)
 
 
+mul_conj.traits["native_call"] = lambda input, other: ("mul.Tensor", (input, _conjugate(other)))
 mul_conj.vjp(input=lambda g, other: mul(g, other), other=lambda g, input: mul_conj(input, g))
 
 
@@ -143,6 +150,7 @@ def times_itself(input):
     return input * input
 
 
+times_itself.traits["native_call"] = lambda input: ("pow.Tensor_Scalar", (input, 2))
 times_itself.vjp(input=lambda g, input: mul_conj(g, mul(input, 2)))
 
 

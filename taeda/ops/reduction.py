@@ -376,6 +376,7 @@ def _full_max(input):
     """The largest element."""
 
 
+_full_max.traits["native_call"] = lambda input: ("max.default", (input,))
 _full_max.vjp(input=lambda g, out, input: _share(g, out, input, None, False, nan=True))
 
 
@@ -384,6 +385,7 @@ def _full_min(input):
     """The smallest element."""
 
 
+_full_min.traits["native_call"] = lambda input: ("min.default", (input,))
 _full_min.vjp(input=lambda g, out, input: _share(g, out, input, None, False, nan=True))
 
 
@@ -392,6 +394,7 @@ def _max_along(input, dim, keepdim=False):
     """The largest element along ``dim`` and where it is."""
 
 
+_max_along.traits["native_call"] = lambda *given: ("max.dim", given)
 _max_along.vjp(input=picked_one)
 
 
@@ -400,6 +403,7 @@ def _min_along(input, dim, keepdim=False):
     """The smallest element along ``dim`` and where it is."""
 
 
+_min_along.traits["native_call"] = lambda *given: ("min.dim", given)
 _min_along.vjp(input=picked_one)
 
 

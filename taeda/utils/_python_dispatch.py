@@ -455,12 +455,6 @@ def _reshape_call(x: Tensor, *shape: Any) -> tuple:
     return (name if x.is_contiguous() else "reshape.default"), args
 
 
-def _conjugate(y: Any) -> Any:
-    if isinstance(y, Tensor):
-        return y.conj() if y.is_complex() else y
-    return y.conjugate()
-
-
 def _softmax_call(name: str) -> Callable:
     def call(x: Tensor, dim: int, dtype: Any = None) -> tuple:
         return f"{name}.default", (x if dtype is None else x.to(dtype), dim, False)
@@ -479,29 +473,16 @@ def _deviation_call(name: str) -> Callable:
 #: Ops that PyTorch calls with other arguments: the name there, the arguments and perhaps the named ones. Other ops have
 #: it as their trait ``native_call``.
 _CALLS: dict[str, Callable] = {
-    "_max_all": lambda x: ("max.default", (x,)),
-    "_max_dim": lambda x, *more: ("max.dim", (x, *more)),
-    "_min_all": lambda x: ("min.default", (x,)),
-    "_min_dim": lambda x, *more: ("min.dim", (x, *more)),
     "_std": _deviation_call("std"),
     "_var": _deviation_call("var"),
     "basic_index": _index_call,
-    "mul_conj": lambda x, y: ("mul.Tensor", (x, _conjugate(y))),
-    "times_itself": lambda x: ("pow.Tensor_Scalar", (x, 2)),
     "transpose": lambda x, a, b: (
         ("t.default", (x,)) if _core.current_task() != -1 and x.dim() == 2 else ("transpose.int", (x, a, b))
     ),
-    "argwhere": lambda x: ("nonzero.default", (x,)),
-    "index": lambda x, indices: ("index.Tensor", (x, list(indices))),
     "log_softmax": _softmax_call("_log_softmax"),
-    "masked_select": lambda x, mask: ("index.Tensor", (x, [mask])),
-    "relu_backward": lambda g, out: ("threshold_backward.default", (g, out, 0)),
     "reshape": _reshape_call,
     "softmax": _softmax_call("_softmax"),
-    "to_dtype": lambda x, dtype: ("_to_copy.default", (x,), {"dtype": dtype}),
     "view": _view_call,
-    "where": lambda *args: ("where.self", args),
-    "where_select": lambda *args: ("where.self", args),
 }
 
 

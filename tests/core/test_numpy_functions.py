@@ -57,7 +57,7 @@ CALLS += [
         "np.linalg.matrix_norm(x); np.linalg.svd(x, full_matrices=False)[1]; np.linalg.qr(x.T); np.linalg.multi_dot([x, c.T, x]); np.linalg.outer(x[0], c[0]); "
         "np.vander(x[0], 3); np.polyval(x[0], c); np.convolve(x[0], c[1]); np.convolve(x[0], c[1], 'same'); np.convolve(c[0], x[1], 'valid'); "
         "np.interp(c, [0.0, 1.0, 3.0], x[0]); np.interp(x, [0.0, 1.0, 3.0], [1.0, 4.0, 2.0]); np.cov(x, rowvar=False, bias=True); np.corrcoef(x.T); "
-        "np.fft.fft(x, 5); np.fft.irfft(x, axis=0); np.fft.hfft(x); np.fft.ifftn(x, axes=(0,)); np.fft.rfft2(x, norm='ortho'); np.fft.ifftshift(x, 1); np.imag(x * 1j)"
+        "np.fft.fft(x, 5); np.fft.irfft(x, axis=0); np.fft.hfft(x); np.fft.ifftn(x, axes=(0,)); np.fft.rfft2(x, norm='ortho'); np.fft.ifftshift(x, 1); np.imag(x * 1j); np.frexp(x); np.nextafter(x, c)"
     ).split("; ")
 ]
 CALLS += [

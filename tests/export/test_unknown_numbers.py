@@ -151,10 +151,15 @@ def histogram(t, x, n):
     return counts / counts.sum(), edges[1:]
 
 
+def filled(t, x, n):
+    k = n.item()
+    return t.full((3,), k) + x.new_full((2, 3), k)
+
+
 PROGRAMS = {f.__name__: f for f in (
     prefix, ones, ramp, equal_sizes, of_input, split, scaled, found, mask, rows, normalised, distinct, counted,
     repeated, element, truth, bounded, decided, two, expanded, overwritten, assigned, slice_of_tensor, masked_loss,
-    histogram,
+    histogram, filled,
 )}  # fmt: skip
 #: Programs whose symbols PyTorch counts otherwise: parts and elements whose place is not known have others there.
 OTHER_SYMBOLS = {"equal_sizes", "element", "overwritten", "slice_of_tensor", "split", "decided"}
@@ -166,7 +171,7 @@ def inputs(n=2, seed=0):
 
 
 def others(name):
-    fixed = {"equal_sizes": [4], "of_input": [4]}
+    fixed = {"equal_sizes": [4], "of_input": [4], "filled": [-1, 3]}
     return [inputs(n, seed) for seed, n in enumerate(fixed.get(name, [1, 2, 3]))]
 
 

@@ -691,7 +691,8 @@ def test_targets_are_called_by_public_names():
     for function, text in {
         taeda.relu: "taeda.relu", nn.functional.relu: "taeda.nn.functional.relu", taeda.linalg.norm: "taeda.linalg.norm",
         operator.add: "_operator.add", len: "len", taeda.fft.rfft: "taeda.fft.rfft", taeda.tensor: "taeda.tensor",
-        taeda.from_numpy: "taeda.from_numpy", nn.functional.relu_: "taeda.relu_",
+        taeda.from_numpy: "taeda.from_numpy", nn.functional.relu_: "taeda.relu_", taeda.istft: "taeda.istft",
+        taeda.split: "taeda.functional.split", taeda.broadcast_shapes: "taeda.functional.broadcast_shapes",
         nn.functional.threshold_: "taeda.threshold_", nn.functional.rrelu_: "taeda.rrelu_",
     }.items():  # fmt: skip
         assert fx.node._get_qualified_name(function) == text

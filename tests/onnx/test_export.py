@@ -453,7 +453,16 @@ def test_complex_numbers():
             y = taeda.stft(x, 8, 4, window=taeda.hann_window(8), return_complex=True)
             w = taeda.view_as_complex(x.reshape(2, 2, 5, 2)) * self.turn
             back = taeda.fft.irfft(taeda.fft.rfft(x) * 2j, n=20)
-            return y.abs() ** 2, taeda.view_as_real(w), back, z * z.conj() + 1, taeda.fft.ifft2(z), (z @ z.mT).angle()
+            product = (z @ z.mT).angle()
+            return (
+                y.abs() ** 2,
+                taeda.view_as_real(w),
+                back,
+                z * z.conj() + 1,
+                taeda.fft.ifft2(z),
+                product,
+                z.split(2, 1)[1],
+            )
 
     args = (taeda.randn(2, 20), taeda.randn(3, 4, dtype=taeda.complex64))
     for opset in (17, 20):

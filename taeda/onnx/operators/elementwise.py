@@ -12,17 +12,13 @@ import taeda
 import taeda.nn.functional as F
 
 from ..._typed import Tensor
+from ..pairs import BINARY, FLOATING, UNARY
 from ..table import op
 
 # ---- one input -------------------------------------------------------------------------------------------------------
 for _name, _function in {
-    "Abs": taeda.abs, "Acos": taeda.acos, "Acosh": taeda.acosh, "Asin": taeda.asin, "Asinh": taeda.asinh,
-    "Atan": taeda.atan, "Atanh": taeda.atanh, "BitwiseNot": taeda.bitwise_not, "Ceil": taeda.ceil, "Cos": taeda.cos,
-    "Cosh": taeda.cosh, "Erf": taeda.erf, "Exp": taeda.exp, "Floor": taeda.floor, "HardSwish": F.hardswish,
-    "IsNaN": taeda.isnan, "Log": taeda.log, "Mish": F.mish, "Neg": taeda.neg, "Not": taeda.logical_not,
-    "Reciprocal": taeda.reciprocal, "Relu": F.relu, "Round": taeda.round, "Sigmoid": taeda.sigmoid,
-    "Sign": taeda.sign, "Sin": taeda.sin, "Sinh": taeda.sinh, "Softsign": F.softsign,
-    "Sqrt": taeda.sqrt, "Tan": taeda.tan, "Tanh": taeda.tanh,
+    **FLOATING, **UNARY, "BitwiseNot": taeda.bitwise_not, "Ceil": taeda.ceil, "Floor": taeda.floor,
+    "IsNaN": taeda.isnan, "Mish": F.mish, "Not": taeda.logical_not, "Round": taeda.round,
 }.items():  # fmt: skip
     op(_name)(_function)
 
@@ -127,8 +123,7 @@ def _power(a: Tensor, b: Tensor) -> Tensor:
 
 
 for _name, _function in {
-    "Add": taeda.add, "Sub": taeda.sub, "Mul": taeda.mul, "Div": _divide, "Pow": _power, "Equal": _equal,
-    "Less": taeda.lt, "LessOrEqual": taeda.le, "Greater": taeda.gt, "GreaterOrEqual": taeda.ge,
+    **BINARY, "Add": taeda.add, "Sub": taeda.sub, "Div": _divide, "Pow": _power, "Equal": _equal,
     "And": taeda.logical_and, "Or": taeda.logical_or, "Xor": taeda.logical_xor, "BitwiseAnd": taeda.bitwise_and,
     "BitwiseOr": taeda.bitwise_or, "BitwiseXor": taeda.bitwise_xor,
 }.items():  # fmt: skip

@@ -12,6 +12,7 @@ from taeda.fx.node import map_aggregate
 
 from ..._core import bool_, complex32, complex64, complex128, float16, float32, float64, get_default_dtype
 from ..._typed import Tensor
+from ...ops.table import trait
 from ..writer import Unsupported, Value, Writer
 from .elementwise import atan2, floating
 from .linear import matmul
@@ -19,14 +20,12 @@ from .table import TRANSLATORS
 
 #: The dtype of the parts of a complex dtype.
 PARTS = {complex64: float32, complex128: float64, complex32: float16}
-#: Ops of which each part's result follows from the same part alone.
-_APART = (
-    "reshape Tensor.view view_alias clone identity Tensor.contiguous detach permute squeeze unsqueeze expand "
-    "Tensor.expand_as repeat cat split_with_sizes select diagonal flip Tensor.unfold as_strided tril triu "
-    "constant_pad_nd operator.getitem basic_index Tensor.index index_select gather add sub neg sum mean cumsum where "
-    "where_select diag_embed zeros ones full full_like select_scatter slice_scatter index_put scatter scatter_add "
-    "index_add"
-).split()
+#: Ops of which each part's result follows from the same part alone. Views and what moves elements are such ops too.
+_APART = """
+    identity Tensor.expand_as as_strided tril triu constant_pad_nd operator.getitem gather add sub neg sum mean cumsum
+    where where_select diag_embed zeros ones full full_like select_scatter slice_scatter index_put scatter scatter_add
+    index_add
+""".split()
 #: The arguments of those that are never complex, whatever dtype they have.
 _REAL_FIRST = frozenset("where where_select".split())
 COMPLEX: dict[str, Callable] = {}
@@ -90,8 +89,9 @@ def of_pairs(names: str, always: bool = False) -> Callable:
 @functools.cache
 def _by_function() -> dict[Any, Callable]:
     known = known_functions()
-    apart = {n: functools.partial(_apart, n) for n in _APART}
-    return {known.get(f"op.{n}") or known[n]: f for n, f in {**apart, **COMPLEX}.items()}
+    names = {n: known.get(f"op.{n}") or known[n] for n in (*TRANSLATORS, *COMPLEX)}
+    apart = [n for n, f in names.items() if n in _APART or trait(f, "view") or trait(f, "moves")]
+    return {names[n]: f for n, f in {**{n: functools.partial(_apart, n) for n in apart}, **COMPLEX}.items()}
 
 
 def targets() -> set[Any]:

@@ -7,16 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._core import bool_, float64, int8, int16, int32, int64, uint8, uint16
+from ..pairs import BINARY, FLOATING, UNARY
 from ..writer import Value, Writer
 from .table import translates
 
-#: Ops that ONNX has under another name, for floating-point tensors.
-_FLOATING = {
-    "sqrt": "Sqrt", "reciprocal": "Reciprocal", "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan",
-    "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
-    "acosh": "Acosh", "atanh": "Atanh", "sigmoid": "Sigmoid", "erf": "Erf",
-    "nn.functional.softsign": "Softsign", "hardswish": "HardSwish",
-}  # fmt: skip
 _NARROW = (bool_, int8, uint8, int16, uint16)
 
 
@@ -45,14 +39,13 @@ def _binary(name: str, kind: str) -> None:
         return g.op(kind, *wide(g, input, other))
 
 
-for _name, _kind in _FLOATING.items():
-    _unary(_name, _kind, lambda g, x: [floating(g, x)])
-for _name, _kind in {"neg": "Neg", "abs": "Abs", "sign": "Sign", "relu": "Relu"}.items():
-    _unary(_name, _kind, wide)
-for _name, _kind in {
-    "mul": "Mul", "maximum": "Max", "minimum": "Min", "eq": "Equal", "lt": "Less", "le": "LessOrEqual",
-    "gt": "Greater", "ge": "GreaterOrEqual",
-}.items():  # fmt: skip
+for _kind, _function in FLOATING.items():
+    _unary(_function.__name__, _kind, lambda g, x: [floating(g, x)])
+for _kind, _function in UNARY.items():
+    _unary(_function.__name__, _kind, wide)
+for _kind, _function in BINARY.items():
+    _binary(_function.__name__, _kind)
+for _name, _kind in {"maximum": "Max", "minimum": "Min", "eq": "Equal"}.items():
     _binary(_name, _kind)
 
 

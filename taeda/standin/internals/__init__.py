@@ -134,9 +134,7 @@ NAMES: dict[str, dict[str, str]] = {
     "cuda.amp.autocast_mode": {"cuda.amp": "autocast custom_bwd custom_fwd"},
     "cuda.amp.common": {".root": "amp_definitely_not_available"},
     "cuda.amp.grad_scaler": {"cuda.amp": "GradScaler"},
-    "masked._ops": {
-        "masked": "amax amin argmax argmin cumprod cumsum log_softmax logsumexp mean norm prod softmax std sum var"
-    },
+    "masked._ops": {"masked": "*"},
     "nested._internal": {},
     "nested._internal.nested_tensor": {"nested": "NestedTensor"},
     "nn": {".nn": "factory_kwargs"},
@@ -286,7 +284,8 @@ def _homes(module: str) -> dict[str, tuple[str, str]]:
     """The home of each name of a module, and what it is called there."""
     found = {}
     for home, names in NAMES.get(module, {}).items():
-        for name in names.split():
+        all_names = importlib.import_module(f"taeda.{home}").__all__ if names == "*" else names.split()
+        for name in all_names:
             theirs, _, ours = name.partition("=")
             found[theirs] = home, ours or theirs
     return found
