@@ -24,7 +24,9 @@ def elements(x: Any) -> tuple[str, np.ndarray]:
         return x.dtype.name, x
     name = str(x.dtype).split(".")[1]
     x = x.detach().resolve_conj().resolve_neg()
-    return name, (x.float() if x.is_floating_point() and name not in WIDE else x).cpu().numpy()
+    if name not in WIDE and (x.is_floating_point() or x.is_complex()):
+        x = x.cfloat() if x.is_complex() else x.float()
+    return name, x.cpu().numpy()
 
 
 def close(got: Any, want: Any, where: str = "result", rtol: float = 1e-5, atol: float = 1e-5) -> None:

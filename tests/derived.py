@@ -14,6 +14,7 @@ import math
 from typing import Any
 
 import numpy as np
+from agree import close
 
 import taeda
 from taeda._core import REQUIRED, Op
@@ -190,9 +191,7 @@ def _results(result: Any) -> list[taeda.Tensor]:
 
 def assert_close(a: Any, b: Any, what: str, tolerance: float = 1e-5) -> None:
     """Equal dtypes and shapes, and values up to the order of sums."""
-    for x, y in zip(_results(a), _results(b), strict=True):
-        assert x.dtype == y.dtype and x.shape == y.shape, f"{what}: {x.dtype} {x.shape}, expected {y.dtype} {y.shape}"
-        np.testing.assert_allclose(array(x), array(y), rtol=tolerance, atol=tolerance, err_msg=what)
+    close(_results(a), _results(b), what, tolerance, tolerance)
 
 
 def array(t: taeda.Tensor) -> np.ndarray:
@@ -203,10 +202,7 @@ def array(t: taeda.Tensor) -> np.ndarray:
 
 def assert_same(a: Any, b: Any, what: str) -> None:
     """Equal dtypes, shapes and bits (any NaN equals any other)."""
-    for x, y in zip(_results(a), _results(b), strict=True):
-        assert x.dtype == y.dtype, f"{what}: dtype {x.dtype}, expected {y.dtype}"
-        assert x.shape == y.shape, f"{what}: shape {x.shape}, expected {y.shape}"
-        np.testing.assert_array_equal(array(x), array(y), err_msg=what)
+    close(_results(a), _results(b), what, 0, 0)
 
 
 # ---- the checks of pointwise ops -----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import taeda
 from taeda.ops.embedding import one_hot
 from taeda.ops.shape import pad
 from taeda.ops.table import OPS
+from tests.agree import close
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -50,33 +51,6 @@ def names(lib):
     }
 
 
-def plain(result):
-    """A result as something that both libraries can be compared by."""
-    if isinstance(result, (torch.Tensor, taeda.Tensor)):
-        array = result.detach()
-        if str(array.dtype).endswith("bfloat16"):
-            array = array.float()
-        return (str(result.dtype).split(".")[-1], tuple(result.shape), np.asarray(array.numpy()))
-    if isinstance(result, (tuple, list)):
-        return [plain(r) for r in result]
-    return result
-
-
-def same(a, b, expression, exact=True):
-    if isinstance(a, list):
-        assert isinstance(b, list) and len(a) == len(b), (expression, a, b)
-        for x, y in zip(a, b, strict=True):
-            same(x, y, expression, exact)
-    elif isinstance(a, tuple):
-        assert a[:2] == b[:2], (expression, a[:2], b[:2])
-        if exact:
-            np.testing.assert_array_equal(a[2], b[2], err_msg=expression)
-        else:
-            np.testing.assert_allclose(a[2], b[2], rtol=2e-6, atol=2e-6, err_msg=expression)
-    else:
-        assert a == b, (expression, a, b)
-
-
 def run(lib, expression):
     scope = names(lib)
     with warnings.catch_warnings():
@@ -99,7 +73,7 @@ def check(expression, exact=True):
         return
     if error is not None:
         raise AssertionError(f"{expression}: taeda raises {error!r}, PyTorch gives {expected}") from error
-    same(plain(got), plain(expected), expression, exact)
+    close(got, expected, expression, *(0, 0) if exact else (2e-6, 2e-6))
 
 
 GET = """x[i]; x[i, i]; x[:, i]; x[..., i]; x[i, 1:3]; x[1:, i]; x[m]; y[m5]; y[m5, 2]; y[:, m5[0]]; y[m5, i[:1]]

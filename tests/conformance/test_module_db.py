@@ -8,6 +8,7 @@ import warnings
 import pytest
 
 import taeda
+from tests import agree
 
 torch = pytest.importorskip("torch")
 
@@ -147,7 +148,7 @@ def test_representation_copies_and_layout(name):
                 assert list(other.state_dict()) == list(ours.state_dict())
                 got, error = seeded(other, *args, **kwargs)
                 assert error is None, error
-                _equal(got, want)
+                agree.close(got, want, rtol=1e-4, atol=1e-5)
             buffer = io.BytesIO()
             taeda.save(ours.state_dict(), buffer)
             buffer.seek(0)
@@ -155,7 +156,7 @@ def test_representation_copies_and_layout(name):
             scattered = [_scattered(x) for x in args]
             got, error = seeded(ours, *scattered, **kwargs)
             assert error is None, error
-            _equal(got, want)
+            agree.close(got, want, rtol=1e-4, atol=1e-5)
 
 
 def _scattered(x):
@@ -163,14 +164,6 @@ def _scattered(x):
     if not isinstance(x, taeda.Tensor) or x.dim() == 0:
         return x
     return taeda.stack([x, x], -1)[..., 0]
-
-
-def _equal(got, want):
-    if isinstance(want, taeda.Tensor):
-        assert taeda.allclose(got, want, rtol=1e-4, atol=1e-5, equal_nan=True)
-    elif isinstance(want, (tuple, list)):
-        for g, w in zip(got, want, strict=True):
-            _equal(g, w)
 
 
 @pytest.mark.parametrize("name", sorted(n for n, i in ENTRIES.items() if i.module_error_inputs_func is not None))

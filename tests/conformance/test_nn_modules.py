@@ -7,6 +7,7 @@ import pytest
 
 import taeda
 from taeda import nn
+from tests import agree
 
 torch = pytest.importorskip("torch")
 
@@ -182,16 +183,6 @@ def outputs(value):
     return [value] if hasattr(value, "shape") else []
 
 
-def values(t):
-    return np.array(t.tolist(), dtype=float)
-
-
-def agree(what, ours, theirs, tolerance):
-    assert tuple(ours.shape) == tuple(theirs.shape), what
-    assert str(ours.dtype).split(".")[1] == str(theirs.dtype).split(".")[1], what
-    np.testing.assert_allclose(values(ours), values(theirs), rtol=tolerance, atol=tolerance, err_msg=what)
-
-
 def run(library, modules, name, args, kw, inputs, train, leaf):
     """The module, its inputs and outputs, and what backward from a fixed gradient leaves."""
     library.manual_seed(7)
@@ -219,24 +210,24 @@ def test_layer(name, args, kw, inputs, train, leaf, grads):
     assert repr(ours) == repr(theirs)
     assert len(our_out) == len(their_out)
     for i, (a, b) in enumerate(zip(our_out, their_out, strict=True)):
-        agree(f"output {i}", a, b, 2e-5)
+        agree.close(a, b, f"output {i}", 2e-5, 2e-5)
         if grads:
             assert a.requires_grad == b.requires_grad
     if grads:
         for i, (a, b) in enumerate(zip(our_in, their_in, strict=True)):
             assert (a.grad is None) == (b.grad is None)
             if b.grad is not None:
-                agree(f"gradient of input {i}", a.grad, b.grad, 1e-4)
+                agree.close(a.grad, b.grad, f"gradient of input {i}", 1e-4, 1e-4)
         named = zip(ours.named_parameters(), theirs.named_parameters(), strict=True)
         for (key, a), (other, b) in named:
             assert key == other
             assert (a.grad is None) == (b.grad is None), key
             if b.grad is not None:
-                agree(f"gradient of {key}", a.grad, b.grad, 1e-4)
+                agree.close(a.grad, b.grad, f"gradient of {key}", 1e-4, 1e-4)
     state, expected = ours.state_dict(), theirs.state_dict()
     assert list(state) == list(expected)
     for key in expected:
-        agree(key, state[key], expected[key], 1e-5)
+        agree.close(state[key], expected[key], key, 1e-5, 1e-5)
 
 
 PUBLIC = [n for n in torch.nn.modules.__all__ if not n.startswith("LinearCrossEntropy") and n != "Container"]
@@ -272,7 +263,7 @@ def test_packed_sequence(kind, bidirectional, lengths):
         ]
 
     for i, (a, b) in enumerate(zip(go(taeda, nn), go(torch, torch.nn), strict=True)):
-        agree(str(i), a, b, 2e-5)
+        agree.close(a, b, str(i), 2e-5, 2e-5)
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
@@ -289,7 +280,8 @@ def test_grid_sample(mode, padding_mode, align_corners):
 
     ours, theirs = go(taeda, nn.functional), go(torch, torch.nn.functional)
     for what, a, b in zip(("output", "input gradient", "grid gradient"), ours, theirs, strict=True):
-        agree(what, a if a is not None else taeda.zeros(2, 4, 7, 2), b, 2e-3 if mode == "bicubic" else 1e-4)
+        tolerance = 2e-3 if mode == "bicubic" else 1e-4
+        agree.close(a if a is not None else taeda.zeros(2, 4, 7, 2), b, what, tolerance, tolerance)
 
 
 def test_grid_sample_volume():
@@ -302,7 +294,7 @@ def test_grid_sample_volume():
         return out, a.grad, g.grad
 
     for a, b in zip(go(taeda, nn.functional), go(torch, torch.nn.functional), strict=True):
-        agree("volume", a, b, 1e-4)
+        agree.close(a, b, "volume", 1e-4, 1e-4)
 
 
 @pytest.mark.parametrize("size", [(2, 3, 4, 5), (2, 3, 4, 5, 6)])
@@ -311,7 +303,7 @@ def test_affine_grid(size, align_corners):
     n = len(size) - 2
     theta = real(2, n, n + 1)
     ours = nn.functional.affine_grid(taeda.tensor(theta.tolist()), size, align_corners)
-    agree("grid", ours, torch.nn.functional.affine_grid(torch.tensor(theta), size, align_corners), 1e-5)
+    agree.close(ours, torch.nn.functional.affine_grid(torch.tensor(theta), size, align_corners), "grid", 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
@@ -327,7 +319,7 @@ def test_antialias(mode, size, align_corners):
         return out, a.grad
 
     for a, b in zip(go(taeda, nn.functional), go(torch, torch.nn.functional), strict=True):
-        agree(mode, a, b, 1e-4)
+        agree.close(a, b, mode, 1e-4, 1e-4)
 
 
 def test_functional_names():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import taeda
+from tests.agree import close
 
 torch = pytest.importorskip("torch")
 
@@ -67,20 +68,10 @@ def pair(dtype, shape, seed=0, positive=False):
     return torch.from_numpy(a.copy()), taeda.from_numpy(a.copy())
 
 
-def numpy_of(t):
-    name = str(t.dtype)
-    return (t.float() if name.endswith("float16") else t.cfloat() if name.endswith("complex32") else t).numpy()
-
-
 def assert_same(theirs, ours, what):
-    if not isinstance(theirs, torch.Tensor):
-        for a, b in zip(theirs, ours, strict=True):
-            assert_same(a, b, what)
-        return
-    assert str(theirs.dtype).split(".")[1] == ours.dtype.name, f"{what}: {ours.dtype}, PyTorch {theirs.dtype}"
-    assert tuple(theirs.shape) == tuple(ours.shape), f"{what}: {tuple(ours.shape)}, PyTorch {tuple(theirs.shape)}"
-    tolerance = max(TOLERANCE.get(word, 0) for word in [ours.dtype.name, *what.split()])
-    np.testing.assert_allclose(numpy_of(ours), numpy_of(theirs), rtol=tolerance, atol=tolerance, err_msg=what)
+    for a, b in zip(ours, theirs, strict=True) if isinstance(ours, (tuple, list)) else [(ours, theirs)]:
+        tolerance = max(TOLERANCE.get(word, 0) for word in [a.dtype.name, *what.split()])
+        close(a, b, what, tolerance, tolerance)
 
 
 def both(f, g, their_args, our_args, what, **keywords):

@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 import taeda.export
-from taeda.utils import _pytree as pytree
+from tests.agree import close
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
@@ -110,10 +110,7 @@ def _expect(program, model, calls):
     torch.export.save(program, file)
     for args in calls:
         file.seek(0)
-        got = pytree.tree_leaves(taeda.export.load(file).module()(*_ours(args)))
-        want = torch.utils._pytree.tree_leaves(copy.deepcopy(model)(*args))
-        for a, b in zip(got, want, strict=True):
-            torch.testing.assert_close(torch.from_numpy(a.detach().numpy()), b.detach(), rtol=1e-5, atol=1e-5)
+        close(taeda.export.load(file).module()(*_ours(args)), copy.deepcopy(model)(*args))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

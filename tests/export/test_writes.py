@@ -6,6 +6,7 @@ import pytest
 
 import taeda
 from taeda import export, nn
+from tests.agree import close
 
 
 class Forward(nn.Module):
@@ -41,10 +42,7 @@ def agree(model, *args):
         if program is model:
             want = found
             continue
-        assert len(found) == len(want)
-        for a, b in zip(found, want, strict=True):
-            assert a.shape == b.shape
-            taeda.testing.assert_close(a, b)
+        close(found, want)
 
 
 ACTIVATIONS = "LeakyReLU ReLU ReLU6 ELU Hardtanh SELU CELU SiLU Hardswish Hardsigmoid Mish RReLU Dropout".split()
