@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from . import _core
 from ._core import Tensor
 from ._core.mends import not_tensor
-from ._tiles import ALLOWED, WORKING, Reference, Tile, Trace
+from ._tiles import ALLOWED, WORKING, Reference, Tile, Trace, _leaves
 from .kernel import MOST_IN_PLACE, _named_function, _Scalars, _with_line
 from .kernels import build as kernels
 from .kernels import target as targets
@@ -31,6 +31,8 @@ from .ops.registry import label_of as _label_of
 PIECE = 16384
 #: Plans of calls that an op keeps.
 PLANS = 1024
+#: Programs whose loops are looked at, to find out whether they write all of a result.
+MOST_PROGRAMS = 4096
 #: A measurement of a choice ends after so many seconds, or runs.
 SECONDS, RUNS = 0.05, 5
 _NUMBERS: dict[Any, str] = {int: "int", float: "float", "int": "int", "float": "float"}
@@ -42,7 +44,7 @@ class _Built(NamedTuple):
     address: int
     grain: int
     sizes: Callable[[Sequence[tuple[int, ...]], Sequence[Any]], list[int]]
-    covers: Sequence[tuple[int, list[tuple[int, int]]]]
+    covers: Sequence[tuple[int, list[Any]]]
     numbered: bool  #: whether numbers decide on the size of the grid
 
 
@@ -145,7 +147,8 @@ class GridOp(CustomOpDef):
         words += [f"{spelled[type(x)]} {n}={_literal(x)}" for n, x in p.settings.items()]
         results = "Tensor" if len(out) == 1 else f"({', '.join(['Tensor'] * len(out))})"
         names, defaults = [*p.inputs, *p.settings], list(p.settings.values())
-        run = _named_function(names, defaults, self._launch, fn, fn.__doc__)
+        self._planned = _core.Planned(self._launch)
+        run = _named_function(names, defaults, self._planned, fn, fn.__doc__)
         super().__init__(label, run, (), f"({', '.join(words)}) -> {results}")
         self.register_fake(self._empty)
         self.register_vmap(self._by_example)
@@ -230,19 +233,20 @@ class GridOp(CustomOpDef):
             raise NotImplementedError(
                 f"{self._label}(): not for sparse tensors; convert them first, as in x.to_dense()"
             )
+        place = _core.devices.current_place()
+        devices = () if place == 1 else tuple([x.device.type for x in tensors])
         key = (
-            tuple([(tuple(x.shape), x.stride(), x.dtype.name, x.device.type) for x in tensors]),
-            tuple([(type(x), x) for x in settings.values()]), numbers if self._by_numbers else None,
-            _core.devices.current_place(),
+            tuple([(tuple(x.shape), x.stride(), x.dtype.name) for x in tensors]), devices,
+            tuple([(type(x), x) for x in settings.values()]), numbers if self._by_numbers else None, place,
         )  # fmt: skip
         plan = self._plans.get(key)
         if plan is None:
-            if any(x.device.type != "cpu" for x in tensors) or _core.devices.current_place() > 1:
+            if place > 1 or any([kind != "cpu" for kind in devices]):
                 return self._on_host(inputs, tensors, settings)
             plan = self._plan(inputs, tensors, numbers, settings)
             if len(self._plans) >= PLANS:
                 self._plans.clear()
-            self._plans[key[0], key[1], numbers if self._by_numbers else None, key[3]] = plan
+            self._plans[(*key[:3], numbers if self._by_numbers else None, place)] = plan
         made = [make(shape, dtype=dtype) for make, shape, dtype in plan.results]
         if plan.total:
             given = tuple(t if full else _SPARE for t, full in zip((*made, *tensors), plan.full, strict=True))
@@ -279,9 +283,12 @@ class GridOp(CustomOpDef):
         shapes = [shape for shape, _ in forms] + [tuple(t.shape) for t in tensors]
         built = self._built(forms, tensors, shapes, settings)
         self._by_numbers |= built.numbered
-        written = {n for n, sizes in built.covers if [shapes[t][d] for t, d in sizes] == list(shapes[n])}
-        results = [(_core.empty if i in written else _zeros, *form) for i, form in enumerate(forms)]
         grid = built.sizes(shapes, numbers)
+        written = {
+            n for n, ends in built.covers
+            if all(_reached(end, shapes, grid) >= size for end, size in zip(ends, shapes[n], strict=True))
+        }  # fmt: skip
+        results = [(_core.empty if i in written else _zeros, *form) for i, form in enumerate(forms)]
         words = list(grid)
         for t in (*(_zeros(shape, dtype=dtype, device="meta") for shape, dtype in forms), *tensors):
             words += [*t.shape, *(s * t.element_size() for s in t.stride())]
@@ -310,7 +317,8 @@ class GridOp(CustomOpDef):
             assert trace.grid is not None
             f, cost = write_program(program)
             grain = max(PIECE // max(cost, 1), 1)
-            built = _Built(kernels.build(f, write), grain, _grid_sizes(trace.grid), trace.covers, _numbered(trace.grid))
+            address, sizes = kernels.build(f, write), _grid_sizes(trace.grid)
+            built = _Built(address, grain, sizes, trace.covers(), _numbered(trace.grid))
             self._kernels.setdefault(key, []).append((trace.asked, built))
             return built
 
@@ -449,25 +457,40 @@ def _zeros(shape: Sequence[int], dtype: Any, device: str = "cpu") -> Tensor:
     return zeros(shape, dtype=dtype, device=device)
 
 
+def _value(n: Node, shapes: Sequence, numbers: Sequence, program: int = 0) -> int:
+    """A whole number of a function over an index space, from sizes of tensors and from numbers."""
+    if n.kind == "const":
+        return int(n.data)
+    if n.kind == "size":
+        return shapes[n.data[0]][n.data[1]]
+    if n.kind == "arg":
+        return numbers[n.data]
+    if n.kind == "program":
+        return program
+    if n.kind in _ON_HOST:
+        return _ON_HOST[n.kind](*(_value(x, shapes, numbers, program) for x in n.args))
+    raise TypeError(f"kernel.tiles: a size is made of sizes of tensors and whole numbers, and not by {n.kind}")
+
+
 def _grid_sizes(grid: Sequence[tuple[Node, int]]) -> Callable:
     """The sizes of a grid, from those of tensors and from numbers."""
 
-    def value(n: Node, shapes: Sequence, numbers: Sequence) -> int:
-        if n.kind == "const":
-            return int(n.data)
-        if n.kind == "size":
-            return shapes[n.data[0]][n.data[1]]
-        if n.kind == "arg":
-            return numbers[n.data]
-        a, *rest = (value(x, shapes, numbers) for x in n.args)
-        if n.kind in _ON_HOST:
-            return _ON_HOST[n.kind](a, *rest)
-        raise TypeError(f"kernel.tiles: a size is made of sizes of tensors and whole numbers, and not by {n.kind}")
-
     def sizes(shapes: Sequence, numbers: Sequence) -> list[int]:
-        return [max(-(-value(n, shapes, numbers) // block), 0) for n, block in grid]
+        return [max(-(-_value(n, shapes, numbers) // block), 0) for n, block in grid]
 
     return sizes
+
+
+def _reached(end: tuple, shapes: Sequence, grid: Sequence[int]) -> int:
+    """How far all places are written: to the end of a size, or as far as loops of programs leave none out."""
+    if not isinstance(end[0], Node):
+        return shapes[end[0]][end[1]]
+    dims = {n.data for x in end for n in _leaves(x) if n.kind == "program"}
+    reached = 0
+    for program in range(min(grid[dims.pop()] if dims else 1, MOST_PROGRAMS)):
+        low, high = (_value(x, shapes, (), program) for x in end)
+        reached = max(reached, high) if 0 <= low <= reached else reached
+    return reached
 
 
 _ON_HOST: dict[str, Callable] = {
@@ -563,6 +586,7 @@ def tune(choices: Sequence[dict[str, Any]], key: Callable | None = None) -> Call
                 if type(x) is not type(op._given.settings.get(n)):
                     known = ", ".join(f"{n}: {type(v).__name__}" for n, v in op._given.settings.items()) or "none"
                     raise TypeError(f"kernel.tune: {op._label} has the settings {known}, and a choice has {n}={x!r}")
+        op._planned.clear()
         op._choices, op._key = stated, None if key is None else (key, _asked(key, "key", op._given, op._label))
         return op
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .kernel import _COMPARISONS, _OPERATORS, _TRUTHS, FUNCTIONS, Expression, _is_function
-from .kernels.programs import Access, Block, Loop, Memory, Node
+from .kernels.programs import Access, Block, Loop, Memory, Node, nodes_of
 
 _RANK = {"bool": 0, "int32": 1, "int64": 2, "float32": 3, "float64": 4}
 #: A tile is worked through by one thread: more than this is a mistake, not a choice.
@@ -193,8 +193,6 @@ class Trace:
         self.numbers = 0
         self.loops = 0
         self.functions = 0
-        self.covers: list[tuple[int, list[tuple[int, int]]]] = []
-        self.turns: dict[Node, tuple[Node, int]] = {}
         self.tiled: dict[Node, Node] = {}
 
     def __enter__(self) -> Trace:
@@ -385,36 +383,55 @@ class Trace:
                 f"{tensor._name!r} is of {tensor.dtype}, and the value of the expression of {x.dtype}: convert it with "
                 f".to({dtype!r})"
             )
-        places = [a.node for a in args]
         args.append(self.fitting(self.cast(x, dtype), shape, "a value"))
         at = None
         if mask is not None:
             at = len(args)
             args.append(self.fitting(self.cast(self.tile(mask), "bool"), shape, "mask"))
         self.node("store", [a.node for a in args], shape, dtype, Access(tensor._number, at))
-        if mask is None:
-            self.note_cover(tensor._number, places)
 
-    def note_cover(self, number: int, places: Sequence[Node]) -> None:
-        """Note that a result is written everywhere if its sizes are those that its places run over, if they do."""
-        used: set[Block] = set()
-        sizes = []
+    def covers(self) -> list[tuple[int, list[Any]]]:
+        """Results that stores without a mask write in each dimension up to an end: a size, or where loops lead."""
+        turns: dict[Node, Node] = {}
+        found = []
+        for n in nodes_of(self.top):
+            if n.kind == "loop":
+                turns[n.data.index] = n
+            elif n.kind == "store" and n.data.mask is None:
+                ends = self.ends_of(n, n.args[: len(self.tensors[n.data.tensor].unit)], turns)
+                if ends is not None:
+                    found.append((n.data.tensor, ends))
+        return found
+
+    def ends_of(self, store: Node, places: Sequence[Node], turns: dict[Node, Node]) -> list[Any] | None:
+        used: set[Node] = set()  # programs and indices of loops, each for one dimension
+        ends: list[Any] = []
         for place in places:
             size = self.tiled.get(place)
-            if place.kind == "add":
-                index, lanes = place.args if place.args[0].kind == "index" else place.args[::-1]
-                if index in self.turns and lanes.kind == "arange" and self.turns[index][1] == lanes.shape[0]:
-                    size = self.turns[index][0]
-                    used.add(index.block)
-            if size is None:
-                return
-            sizes.append(size.data)
-        at = self.block
+            if size is not None:
+                by, end = {n for n in _leaves(place) if n.kind == "program"}, size.data
+            else:
+                index, lanes = place, 1
+                if place.kind == "add":
+                    index, tile = place.args if place.args[0].kind == "index" else place.args[::-1]
+                    lanes = tile.shape[0] if tile.kind == "arange" else 0
+                if index not in turns or turns[index].data.step != lanes:
+                    return None
+                end = turns[index].args
+                leaves = [n for x in end for n in _leaves(x)]
+                by = {index, *(n for n in leaves if n.kind == "program")}
+                if len(by) > 2 or any(n.kind not in ("program", "const", "size") for n in leaves):
+                    return None
+            if by & used:
+                return None
+            used |= by
+            ends.append(end)
+        loops, at = {n.block for n in used if n.kind == "index"}, store.block
         while at is not self.top:  # a loop that none of the places runs over may have no turns
-            if at not in used or at.above is None:
-                return
+            if at not in loops or at.above is None:
+                return None
             at = at.above
-        self.covers.append((number, sizes))
+        return ends
 
     def whole(self, size: Any) -> Tile:
         """The places of a dimension, in one tile."""
@@ -471,8 +488,6 @@ class Trace:
         index = Node("index", (), (), "int64", None, inside)
         inside.items.append(index)
         data = Loop(index, inside, step)
-        if ends[0].node.kind == "const" and ends[0].node.data == 0 and ends[1].node.kind == "size":
-            self.turns[index] = ends[1].node, step
         firsts: dict[int, tuple[Tile, Node, Node]] = {}
         for x in held.tiles():
             if id(x) in firsts or not outside.has(x.node.block) or x.node.kind == "invalid":
@@ -544,6 +559,11 @@ def _uses(block: Block, node: Node) -> bool:
         ):
             return True
     return False
+
+
+def _leaves(n: Node) -> list[Node]:
+    """What a place is computed from."""
+    return [x for a in n.args for x in _leaves(a)] if n.args else [n]
 
 
 def _replace(block: Block, by: dict[Node, Node]) -> None:

@@ -39,7 +39,7 @@ from .launching import (
     written_beside,
 )
 from .plan import Plan
-from .planning import make_plan
+from .planning import Planned, make_plan
 from .pool import get_num_threads, set_num_threads
 from .program import NoPlan
 from .recorder import is_observing

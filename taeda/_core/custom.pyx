@@ -97,6 +97,7 @@ cdef class CustomOp:
     cdef public bint closed      # gradients do not see into `direct`: it records nothing, and gives new tensors
     cdef int8_t takes[MOST]
     cdef int nparams, nrequired
+    cdef public int nresults     # tensors that `direct` gives, in a tuple where there are several
     cdef object context_class, setup_context, own_outputs
 
     def set_direct(self, direct, tuple takes, int nrequired):
@@ -155,9 +156,21 @@ cdef class CustomOp:
             result = PyObject_Vectorcall(self.direct_, PySequence_Fast_ITEMS(args), PyTuple_GET_SIZE(args), NULL)
         finally:
             swap_no_grad(before)
-        if not isinstance(result, Tensor) or shares_memory(<Tensor>result, args):
-            return self.checked(args, result)
-        return result
+        return result if self.is_new(result, args) else self.checked(args, result)
+
+    cdef bint is_new(self, object result, tuple args) except -1:
+        """Whether ``result`` is of the tensors that are expected, and none has the memory of another or of ``args``."""
+        cdef Py_ssize_t i
+        cdef tuple made
+        if isinstance(result, Tensor):
+            return self.nresults == 1 and not shares_memory(<Tensor>result, args)
+        if type(result) is not tuple or len(<tuple>result) != self.nresults:
+            return False
+        made = <tuple>result
+        for i in range(len(made)):
+            if not isinstance(made[i], Tensor) or shares_memory(made[i], args) or shares_memory(made[i], made[:i]):
+                return False
+        return True
 
 
 cdef bint shares_memory(Tensor t, tuple args) except -1:

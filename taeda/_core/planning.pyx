@@ -12,19 +12,24 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uintptr_t
 
-from .devices cimport META_NUMBER, swap_place
+from .devices cimport META_NUMBER, elsewhere, here, swap_place
 from .linking cimport Linker, extent
 from .memory cimport Storage, new_storage
 from .plan cimport BAD, MOST_STORAGES, MOST_WORDS, Key, Plan, add_argument, at_hand, form_key, keep_at_hand
 from .program cimport GIVEN, LINE, PREPARED, Form, Ready, prototype
 from .recorder cimport (
-    CONSTANT, Recorder, begin_recording, end_recording, find_block, free_recorder, is_touched,
+    CONSTANT, Recorder, begin_recording, end_recording, find_block, free_recorder, is_observing, is_touched,
 )
-from .tensor cimport CONJUGATES, NOTHING, Op, Tensor, alias_tensor, call_body, set_planner, setting_word
+from .tensor cimport (
+    CONJUGATES, NOTHING, Op, Tensor, alias_tensor, call_body, has_mode, set_planner, setting_word,
+)
 
 from ..kernels import build
 from .pool import get_num_threads
 from .program import NoPlan
+
+cdef extern from "Python.h":
+    PyObject** PySequence_Fast_ITEMS(object)
 
 cdef enum:
     MOST_KEPT = 512          # plans of an op
@@ -226,6 +231,15 @@ def count_prepared(Tensor t):
 # ---- plans of ops ----------------------------------------------------------------------------------------------------
 
 cdef object call_planned(Op op, PyObject** bound):
+    result = repeat_plan(op.plans, op.run_bound, bound, op.nparams)
+    return call_body(op, bound) if result is BAD else result
+
+
+cdef object repeat_plan(dict plans, object function, PyObject** args, int n):
+    """The results of a call of ``function`` by its plan; BAD where there is none.
+
+    ``plans`` has for each form of arguments 1 after the first call, and then a plan, or the reason why there is none.
+    """
     cdef int64_t words[MOST_WORDS]
     cdef PyObject* found[MOST_STORAGES]
     cdef Key key
@@ -233,38 +247,55 @@ cdef object call_planned(Op op, PyObject** bound):
     cdef bytes name
     key.words, key.n, key.room, key.ntensors, key.tensors = words, 2, MOST_WORDS, 0, found
     words[0], words[1] = get_num_threads(), setting_word()
-    for i in range(op.nparams):
-        if not add_argument(&key, bound[i]):
-            return call_body(op, bound)
-    known = at_hand(&key, op.plans)
+    for i in range(n):
+        if not add_argument(&key, args[i]):
+            return BAD
+    known = at_hand(&key, plans)
     if known is None:
         name = PyBytes_FromStringAndSize(<char*>words, key.n * 8)
-        known = op.plans.get(name)
+        known = plans.get(name)
         if known is None:
-            if len(op.plans) >= MOST_KEPT:
-                op.plans.clear()
-            op.plans[name] = 1   # seen once
+            if len(plans) >= MOST_KEPT:
+                plans.clear()
+            plans[name] = 1   # seen once
         else:
             if known is 1:
-                known = op.plans[name] = plan_of_body(op, bound)
-            keep_at_hand(&key, op.plans, name, known)
+                known = plans[name] = plan_or_reason(function, [<object>args[i] for i in range(n)])
+            keep_at_hand(&key, plans, name, known)
     if type(known) is Plan:
-        result = (<Plan>known).repeat([<object>found[i] for i in range(key.ntensors)])
-        if result is not BAD:
-            return result
-    return call_body(op, bound)
+        return (<Plan>known).repeat([<object>found[i] for i in range(key.ntensors)])
+    return BAD
 
 
-cdef object plan_of_body(Op op, PyObject** bound):
-    """The plan of the body, or the reason why there is none."""
+cdef object plan_or_reason(object function, list args):
     cdef list tensors = []
-    cdef list args = [<object>bound[i] for i in range(op.nparams)]
     for x in args:
         collect(x, tensors)
     try:
-        return record(op.run_bound, args, tensors)
-    except RuntimeError as error:   # NoPlan, or an error of the body, which runs next and raises it
+        return record(function, args, tensors)
+    except RuntimeError as error:   # NoPlan, or an error of the function, which runs next and raises it
         return str(error)
 
 
 set_planner(call_planned)
+
+
+cdef class Planned:
+    """A Python function of launches alone, which from the third call with arguments of one form on is not run: its
+    launches are repeated."""
+
+    cdef object function
+    cdef dict plans
+
+    def __init__(self, function):
+        self.function, self.plans = function, {}
+
+    def __call__(self, *args):
+        result = BAD
+        if not (has_mode() or elsewhere and (here() or is_observing())):
+            result = repeat_plan(self.plans, self.function, PySequence_Fast_ITEMS(args), <int>len(args))
+        return self.function(*args) if result is BAD else result
+
+    def clear(self):
+        """Forget the plans: the function would launch something else now."""
+        self.plans.clear()

@@ -95,6 +95,14 @@ class At(NamedTuple):
     known: dict[Node, Value]
 
 
+def nodes_of(block: Block) -> Iterator[Node]:
+    """The nodes of a block, and of the bodies of its loops."""
+    for n in block.items:
+        yield n
+        if n.kind == "loop":
+            yield from nodes_of(n.data.body)
+
+
 class Program(NamedTuple):
     """All of a kernel: dimensions of its grid, tensors (results first), its nodes, and how operations are computed."""
 
@@ -462,22 +470,16 @@ class _Emitter:
 
     # ---- nodes that are kept
     # ---------------------------------------------------------------------------------------------
-    def _each(self, block: Block) -> Iterator[Node]:
-        for n in block.items:
-            yield n
-            if n.kind == "loop":
-                yield from self._each(n.data.body)
-
     def _count(self, block: Block) -> None:
         """Find the users of each node; only nodes that a store needs count."""
         self.users = {}
         needed: set[Node] = set()
         carried: set[Node] = set()
         stack: list[Node] = []
-        loops = [n for n in self._each(block) if n.kind == "loop"]
+        loops = [n for n in nodes_of(block) if n.kind == "loop"]
         of_final = {n: loop.data for loop in loops for n in (c[0] for c in loop.data.carried)}
         self.finals: dict[Node, list[Node]] = {}
-        for n in self._each(block):
+        for n in nodes_of(block):
             if n.kind == "final":
                 self.finals.setdefault(n.data, []).append(n)
 
@@ -487,7 +489,7 @@ class _Emitter:
                 needed.add(n)
                 stack.append(n)
 
-        for n in self._each(block):
+        for n in nodes_of(block):
             if n.kind == "store" or n.kind == "loop":
                 for a in n.args:
                     need(a, n, n.block)
@@ -509,7 +511,7 @@ class _Emitter:
     def _absorb(self, block: Block) -> None:
         """``x + dot(a, b)`` is a product that begins with ``x``."""
         self._count(block)
-        for n in self._each(block):
+        for n in nodes_of(block):
             if n.kind != "add":
                 continue
             for x, d in (n.args, n.args[::-1]):
@@ -538,7 +540,7 @@ class _Emitter:
         return self.costs[n]
 
     def _keep(self, block: Block) -> None:
-        for n in self._each(block):
+        for n in nodes_of(block):
             if (
                 not n.shape
                 or n not in self.needed
@@ -1151,7 +1153,7 @@ def kernel(program: Program) -> tuple[Function, int]:
     f.label = program.label
     emitter = _Emitter(f, program)
     dims = [f.size(d) for d in range(program.dims)]
-    programs = [n for n in emitter._each(program.block) if n.kind == "program"]
+    programs = [n for n in nodes_of(program.block) if n.kind == "program"]
     with f.loop(f.begin, f.end) as L:
         rest, places = L.index, []
         for d in reversed(dims[1:]):

@@ -150,6 +150,7 @@ class CustomOpDef(CustomOp):
         if any(a.keyword_only for a in required):
             self.set_direct(None, (), 0)
             return
+        self.nresults = len(self._read.returns)
         self.set_direct(fn, kinds, self._fewest(fn, len(required)))
 
     def implement(self, key: str, function: Callable) -> None:

@@ -282,6 +282,56 @@ def test_folds_and_dtypes():
     np.testing.assert_allclose(c.numpy(), taeda.stack([x.sum(0), x.prod(0)]).numpy(), rtol=1e-12)
 
 
+def test_elements_that_no_program_writes_are_zero():
+    @kernel.grid(name="t::diagonal", out=lambda x: (x.shape[0],) * 2)
+    def diagonal(x, out):
+        i = kernel.tiles(x.shape[0], 8)
+        out[i, i] = x[i][:, None] + x[i][None, :]
+
+    @kernel.grid(name="t::shared_rows", out=lambda x, programs: x)
+    def shared(x, out, programs=4, gap=0):
+        p, j = kernel.tiles(programs, 1), kernel.whole(x.shape[1])
+        rows = kernel.cdiv(x.shape[0], programs)
+        for row in kernel.range(p * rows + gap, kernel.minimum((p + 1) * rows, x.shape[0])):
+            out[row, j] = x[row, j] + 1
+
+    for n in (1, 4, 7, 20):
+        x = taeda.rand(n, 5)
+        rows = -(-n // 4)
+        for gap in (0, 1):
+            want = x + 1
+            want[taeda.arange(n) % rows < gap] = 0
+            for _ in range(4):
+                taeda.full((n, 5), 7.0)  # what the memory of the result had before
+                assert taeda.equal(shared(x, 4, gap), want), (n, gap)
+    for _ in range(4):
+        taeda.full((17, 17), 7.0)
+        places = taeda.arange(17) // 8
+        close(diagonal(taeda.ones(17)), 2.0 * (places[:, None] == places))
+
+
+def test_a_call_of_a_known_form_repeats_its_launches(monkeypatch):
+    @kernel.grid(name="t::known_form", out={"a": lambda x: x, "b": lambda x: x})
+    def known(x, k: float, a, b, step=1.0):
+        i = kernel.tiles(x.shape[0], 8)
+        a[i], b[i] = x[i] * k, x[i] + step
+
+    x = taeda.randn(9)
+    for _ in range(3):
+        known(x, 2.0)
+    with monkeypatch.context() as m:
+        m.setattr(known, "_run_with", None)
+        y = taeda.randn(9)
+        a, b = known(y, 2.0)
+        close(a, 2 * y)
+        close(b, y + 1)
+        with pytest.raises(TypeError):
+            known(y, 3.0)
+    close(known(y, 3.0)[0], 3 * y)
+    close(known(y, 2.0, 2.0)[1], y + 2)
+    close(known(y[::2], 2.0)[0], 2 * y[::2])
+
+
 # ---- everywhere ------------------------------------------------------------------------------------------------------
 
 
