@@ -228,6 +228,15 @@ def test_what_numpy_refuses_is_refused(call, error, match):
         evaluated(call, taeda.tensor(POSITIVE, requires_grad=True))
 
 
+def test_a_list_of_tensors_is_told_to_be_stacked():
+    x = taeda.tensor([1.0, 2.0], requires_grad=True)
+    for call in (np.array, np.mean, lambda given: np.r_[tuple(given)]):
+        with pytest.raises(RuntimeError, match=r"detach\(\).numpy\(\) instead. To keep the gradient, .* np.stack"):
+            call([x[0], x[1] * 2])
+    np.mean(np.stack([x[0], x[1] * 2])).backward()
+    assert x.grad.tolist() == [0.5, 1.0]
+
+
 def test_promotion_under_transforms_and_second_derivatives():
     x = taeda.tensor(POSITIVE, dtype=taeda.float32, requires_grad=True)
     assert np.add(x, POSITIVE).dtype == taeda.float64 and np.multiply(x, 2.0).dtype == taeda.float32
