@@ -33,7 +33,8 @@ def vmap(
         chunk_size: run in parts of at most this many examples, to save memory.
 
     Returns:
-        A function. Its results have one dimension more than those of ``func``.
+        A function. Its results have one dimension more than those of ``func``. Keyword arguments are the same for every
+        example.
 
     Raises:
         ValueError: the mapped sizes differ, or ``in_dims`` does not fit the arguments.
@@ -72,8 +73,7 @@ def vmap(
 
 
 def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple[list, Any, list, int]:
-    """Leaves, structure, mapped dimension of each leaf, and the size of the batch. Keyword arguments are mapped over
-    0."""
+    """Leaves, structure, mapped dimension of each leaf, and the size of the batch. Keyword arguments are not mapped."""
     name = getattr(func, "__name__", str(func))
     if not isinstance(in_dims, (int, tuple, list, dict)):
         raise ValueError(
@@ -83,9 +83,9 @@ def _arguments(func: Callable, in_dims: Any, args: tuple, kwargs: dict) -> tuple
     if isinstance(in_dims, list):
         in_dims = tuple(in_dims)
     what = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`"
-    dims = broadcast(in_dims, args, what) + [0] * len(tree_leaves(kwargs))
+    dims = broadcast(in_dims, args, what) + [None] * len(tree_leaves(kwargs))
     leaves, structure = tree_flatten((args, kwargs))
-    if not leaves:
+    if not args:
         raise ValueError(
             f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
             "function with no inputs."
@@ -151,12 +151,6 @@ def _add_batch_dim(x: Tensor, dim: int, level: VmapMode) -> Tensor:
 def _results(func: Callable, out: Any, out_dims: Any) -> tuple[list, Any, list]:
     name = getattr(func, "__name__", str(func))
     results, structure = tree_flatten(out)
-    for x in results:
-        if not isinstance(x, Tensor):
-            raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set "
-                "out_dims= to None for output?"
-            )
     if isinstance(out_dims, list):
         out_dims = tuple(out_dims)
     if isinstance(out_dims, tuple) and not isinstance(out, (tuple, list, dict)) and len(out_dims) == 1:
@@ -171,7 +165,7 @@ def _results(func: Callable, out: Any, out_dims: Any) -> tuple[list, Any, list]:
     )
 
 
-def _unwrap(mode: VmapMode, func: Callable, x: Tensor, place: Any) -> Tensor:
+def _unwrap(mode: VmapMode, func: Callable, x: Any, place: Any) -> Any:
     """A result as the caller gets it, with the batch at dimension ``place``."""
     name = getattr(func, "__name__", str(func))
     if place is None:
@@ -182,6 +176,11 @@ def _unwrap(mode: VmapMode, func: Callable, x: Tensor, place: Any) -> Tensor:
         raise ValueError(
             f"vmap({name}, ..., out_dims={place}): `out_dims` must be an int, None or a nesting of them, got "
             f"{type(place)}"
+        )
+    if not isinstance(x, Tensor):
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(x)}. Did you mean to set "
+            "out_dims= to None for output?"
         )
     physical = mode.physical(plain(x))
     n = physical.dim()

@@ -72,7 +72,7 @@ class CompressedTensor(OfValues):
         if isinstance(result, SparseTensor) and form is not None and result.dim() == form.dim():
             result = compress(result, form.layout, form._block or None)
         in_place = name.endswith("_") and not name.endswith("__") and first is form
-        return first._become(result) if in_place else result  # type: ignore[union-attr]
+        return first._overwrite(result) if in_place else result  # type: ignore[union-attr]
 
     @property
     def is_sparse_csr(self) -> bool:

@@ -30,11 +30,11 @@ def as_today(function: Any, args: list, kwargs: dict) -> tuple[list, dict] | Non
 
 def factors_last(name: str, factors: tuple[str, ...], args: list, kwargs: dict) -> tuple[list, dict] | None:
     """``(input, factor, other)`` as ``(input, other, factor by name)``; None if the call is not of that form."""
-    if len(args) == 3 and factors == ("alpha",) and not any(isinstance(x, Tensor) for x in args[1:]):
-        return args[:2], {**kwargs, "alpha": args[2]}  # PyTorch takes the factor by position where `other` is a number
     count = 2 if factors == ("alpha",) else 3
     if len(factors) == 1 and len(args) > count and isinstance(args[1], Tensor) and args[1].dim() == 0:
         args = [args[0], args[1].item(), *args[2:]]
+    if len(args) == 3 and factors == ("alpha",) and not any(isinstance(x, Tensor) for x in args[1:]):
+        return args[:2], {**kwargs, "alpha": args[2]}  # PyTorch takes the factor by position where `other` is a number
     tensors = [x for x in args if isinstance(x, Tensor)]
     numbers = [x for x in args if not isinstance(x, Tensor)]
     by_name = [k for k, x in kwargs.items() if isinstance(x, Tensor) and k != "out"]

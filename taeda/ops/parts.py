@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .out import check_out, write_out
+from .out import can_cast, check_out, write_out
 from .registry import name_of
 
 #: Functions, methods and access to attributes that ask for no element: of sizes, dtype, device and the like.
@@ -71,6 +71,12 @@ class OfParts(Tensor):
     def _become(self, new: Any) -> Any:
         """Take the parts of ``new``, a tensor of the same class, sizes and dtype; gives ``self``."""
         raise NotImplementedError
+
+    def _overwrite(self, new: Any) -> Any:
+        """Take the elements of ``new``, the result of an op in place: the dtype stays."""
+        if not can_cast(new.dtype, self.dtype):
+            raise RuntimeError(f"result type {new.dtype} can't be cast to the desired output type {self.dtype}")
+        return self._become(new.to(self.dtype))
 
     @property  # type: ignore[misc]
     def data(self) -> Any:

@@ -40,7 +40,7 @@ def by_values(func: Any, name: str, args: Sequence, kwargs: dict) -> Any:
         return NotImplemented
     if name.endswith("_"):
         made = by_values(OPS[name[:-1]], name[:-1], args, kwargs)
-        return made if made is NotImplemented else x._become(made)
+        return made if made is NotImplemented else x._overwrite(made)
     (values,) = x._graph_parts()
     if bool(func(values.detach().new_zeros(()), *args[1:], **kwargs) != 0):
         return NotImplemented

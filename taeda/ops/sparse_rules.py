@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .. import _core
 from .._core import Tensor, strided
 from .conversion import pin_memory
 from .indexing import index_put
 from .joining import cat, stack
 from .linalg import pca_lowrank, svd_lowrank, triangular_solve
+from .out import can_cast
 from .scatter import index_add
 from .shape import repeat_interleave
 from .sorting import searchsorted
@@ -43,10 +45,9 @@ def _add(input, other, *, alpha=1, out=None):
             "add(): of a sparse tensor and a number: every element would be kept; call .to_dense() first"
         )
     if not _is_sparse(other):  # with a dense one the sum is dense
-        other = other if alpha == 1 else other * alpha
-        return index_put(other.expand(input.shape), tuple(input._i.unbind(0)), input._v.to(other.dtype), True)
+        return _sum(other if alpha == 1 else other * alpha, input, 1)
     if not _is_sparse(input):
-        return index_put(input, tuple(other._i.unbind(0)), other._v * alpha, True)
+        return _sum(input, other, alpha)
     if input.shape != other.shape:
         raise RuntimeError(
             f"add: Expected 'self' and 'other' to have same sizes, but got {list(input.shape)} and {list(other.shape)}"
@@ -58,10 +59,11 @@ def _add(input, other, *, alpha=1, out=None):
     return both.coalesce() if input._coalesced and other._coalesced else both
 
 
-def _add_into(dense: Tensor, sparse: SparseTensor, alpha: Any) -> Tensor:
-    """``dense += alpha * sparse``, entry by entry."""
-    values = sparse._v if alpha == 1 else sparse._v * alpha
-    return dense.index_put_(tuple(sparse._i.unbind(0)), values.to(dense.dtype), True)
+def _sum(dense: Tensor, sparse: SparseTensor, alpha: Any) -> Tensor:
+    """``dense + alpha * sparse``, entry by entry."""
+    dtype = _core.result_type(dense, sparse)
+    values = sparse._v.to(dtype) if alpha == 1 else sparse._v.to(dtype) * alpha
+    return index_put(dense.to(dtype).expand(sparse.shape), tuple(sparse._i.unbind(0)), values, True)
 
 
 @rule("add_", "__iadd__")
@@ -69,8 +71,11 @@ def _add_(input, other, *, alpha=1):
     if _is_sparse(input):
         if not _is_sparse(other):
             raise RuntimeError("add_(): of a dense tensor to a sparse one, whose sum is dense; use add()")
-        return input._become(_add(input, other, alpha=alpha))
-    return _add_into(input, other, alpha)
+        return input._overwrite(_add(input, other, alpha=alpha))
+    if not can_cast(_core.result_type(input, other), input.dtype):
+        raise RuntimeError(f"add_: result type {other.dtype} can't be cast to the desired output type {input.dtype}")
+    values = other._v if alpha == 1 else other._v * alpha
+    return input.index_put_(tuple(other._i.unbind(0)), values.to(input.dtype), True)
 
 
 RULES["sub"] = lambda input, other, *, alpha=1: _add(input, other, alpha=-alpha)
@@ -96,8 +101,10 @@ def _scaled(name: str) -> None:
             y = values_at(y, x._i)
         return x._with(getattr(x._v, name)(y, **kwargs))
 
-    def in_place(input: SparseTensor, other: Any, **kwargs: Any) -> SparseTensor:
-        return input._become(form(input, other, **kwargs))
+    def in_place(input: Any, other: Any, **kwargs: Any) -> Any:
+        if name == "mul" and not _is_sparse(input):
+            return input.mul_(other.to_dense())
+        return input._overwrite(form(input, other, **kwargs))
 
     RULES[name], RULES[name + "_"] = form, in_place
 
@@ -117,7 +124,7 @@ def _ldexp(input: SparseTensor, other):
 
 @rule("ldexp_")
 def _ldexp_(input: SparseTensor, other):
-    return input._become(_ldexp(input, other))
+    return input._overwrite(_ldexp(input, other))
 
 
 @rule("positive", "resolve_conj", "resolve_neg")
@@ -186,7 +193,7 @@ def _copy(input, src, non_blocking=False):
         raise RuntimeError(
             "copy_() between dense and sparse Tensors is not implemented! Found: use to_dense() or to_sparse()"
         )
-    return input._become(_clone(src))
+    return input._become(_clone(src.to(input.dtype)))
 
 
 @rule("norm", "vector_norm", "linalg_vector_norm")
@@ -317,7 +324,7 @@ def _addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
 @rule("addmm_", "addmv_")
 def _addmm_(input, mat1, mat2, *, beta=1, alpha=1):
     made = _addmm(input, mat1, mat2, beta=beta, alpha=alpha)
-    return input._become(made) if _is_sparse(input) else input.copy_(made)
+    return input._overwrite(made) if _is_sparse(input) else input.copy_(made)
 
 
 @composite(method=False)

@@ -63,7 +63,7 @@ def _in_place(name: str) -> Callable:
     """The rule of ``name`` with its result in ``input``."""
 
     def in_place(input: SparseTensor, *args: Any) -> SparseTensor:
-        return input._become(RULES[name](input, *args))
+        return input._overwrite(RULES[name](input, *args))
 
     return in_place
 

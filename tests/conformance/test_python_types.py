@@ -52,7 +52,8 @@ OLDER = """f.add(x, 2, y)|f.sub(x, 2.5, y)|x.add(2, y)|x.clone().add_(-0.1, y)|x
 f.add(x, 2, y, out=f.zeros(2))|f.addcmul(x, 2, y, y)|x.clone().addcmul_(0.1, x, y)|f.addcmul(x, 2, tensor1=y, tensor2=x)
 f.addcdiv(x, 2, y, y)|x.clone().addcdiv_(-0.1, x, y)|f.addmm(2, m, 3, m, m)|f.addmm(2, m, m, m)|m.addmm(2, 3, m, m)
 m.clone().addmm_(2, m, m)|f.addmv(2, x, 3, m, y)|x.addmv(2, m, y)|f.addr(2, m, 3, x, y)|m.clone().addr_(2, x, y)
-f.addbmm(2, m, 3, b, b)|m.clone().addbmm_(2, 3, b, b)|f.baddbmm(2, b, 3, b, b)|b.clone().baddbmm_(2, b, b)"""
+f.addbmm(2, m, 3, b, b)|m.clone().addbmm_(2, 3, b, b)|f.baddbmm(2, b, 3, b, b)|b.clone().baddbmm_(2, b, b)
+f.add(x, f.tensor(2.0), 3)|x.clone().sub_(f.tensor(2.0), 3)"""
 
 
 @pytest.mark.parametrize("call", OLDER.replace("\n", "|").split("|"))

@@ -436,3 +436,27 @@ def test_a_product_goes_by_parts(monkeypatch):
     second = taeda.autograd.grad(by_parts.square().sum(), (x, y))
     assert taeda.equal(whole, by_parts)
     assert taeda.allclose(first[0].to_dense(), second[0].to_dense()) and taeda.allclose(first[1], second[1])
+
+
+@pytest.mark.parametrize("other", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("own", ["float32", "int32"])
+@pytest.mark.parametrize("name", ["add", "add_", "sub", "sub_", "mul", "mul_", "copy_"])
+def test_dtypes_of_two_operands(name, own, other):
+    def outcome(f, convert):
+        x, y = convert(f, sample(f).coalesce()).to(getattr(f, own)), sample(f).coalesce().to(getattr(f, other))
+        try:
+            made = getattr(x, name)(y)
+        except (RuntimeError, NotImplementedError):
+            return "refused"
+        assert (made is x) == name.endswith("_")
+        return made.is_sparse, str(made.dtype).split(".")[-1], made.to_dense().tolist()
+
+    both = [lambda f, s: s] if name == "copy_" else [lambda f, s: s, lambda f, s: f.ones(2, 3)]
+    for convert in both:
+        expected, made = (outcome(f, convert) for f in BOTH)
+        assert made == expected, convert
+
+
+def test_a_sum_with_an_integer_matrix_is_not_rounded():
+    x = sample(taeda).coalesce() / 4
+    assert (x + taeda.ones(2, 3, dtype=taeda.int32)).equal(x.to_dense() + 1)

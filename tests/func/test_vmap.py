@@ -90,3 +90,22 @@ def test_gradients_of_whole_examples_with_equal_numbers(name):
     assert taeda.allclose(vmap(grad(function), in_dims=1)(x.T), expected)
     assert taeda.allclose(grad(lambda x: vmap(function)(x).sum())(x), expected)
     assert taeda.allclose(vmap(function)(x), taeda.stack([function(v) for v in x]))
+
+
+@pytest.mark.parametrize("chunk_size", [None, 1])
+def test_keyword_arguments_are_the_same_for_every_example(chunk_size):
+    x = taeda.arange(6.0).view(2, 3)
+    assert vmap(taeda.add, chunk_size=chunk_size)(x, x, alpha=2).equal(x * 3)
+    assert vmap(lambda a, *, b: a + b.sum(), chunk_size=chunk_size)(x, b=x).equal(x + 15)
+    assert vmap(taeda.div, chunk_size=chunk_size)(x, x + 1, rounding_mode="trunc").equal(taeda.zeros(2, 3))
+    with pytest.raises(ValueError, match="no inputs"):
+        vmap(lambda *, a: a, chunk_size=chunk_size)(a=x)
+
+
+def test_results_that_are_no_tensors_where_out_dims_is_none():
+    x = taeda.arange(6.0).view(2, 3)
+    total, number = vmap(lambda a: (a.sum(), "word"), out_dims=(0, None))(x)
+    assert (total.tolist(), number) == ([3.0, 12.0], "word")
+    assert vmap(lambda a: None, out_dims=None)(x) is None
+    with pytest.raises(ValueError, match="must only return Tensors"):
+        vmap(lambda a: (a.sum(), 3))(x)
