@@ -196,6 +196,8 @@ def _bottom(t: Tensor) -> Tensor:
 
 def _tensors(x: Any, name: str, what: str) -> tuple[list, Any]:
     leaves, structure = tree_flatten(x)
+    if not leaves and name != "linearize":
+        raise RuntimeError(f"{name}: Expected {what} to have at least one Tensor, got {x!r}")
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(
@@ -562,8 +564,6 @@ def jacrev(
 
         out, pull, aux, _inputs = _vjp(of_chosen, (chosen,), has_aux, "jacrev")
         outputs, shape = tree_flatten(out)
-        if not outputs:
-            raise RuntimeError("jacrev: Expected the output of f to have at least one Tensor")
         basis = tree_unflatten(_basis(outputs), shape)
         rows = vmap(lambda c: pull(c)[0], chunk_size=chunk_size)(basis)
         columns, in_shape = tree_flatten(rows)

@@ -11,7 +11,7 @@ from .._core import Tensor
 from . import hooked, ir
 from .folding import optimize
 from .interpreter import read_attribute
-from .modules import RecursiveScriptModule
+from .modules import RecursiveScriptModule, ScriptModule
 from .types import BOOL, REQUIRED, ClassType, FunctionType, Parameter, type_of
 
 #: End of the names of frozen modules' classes.
@@ -162,7 +162,7 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
     Raises:
         RuntimeError: it is no script module, or in training mode.
     """
-    if not isinstance(mod, RecursiveScriptModule):
+    if not isinstance(mod, ScriptModule):
         raise RuntimeError(
             "Freezing expects a ScriptModule as input. Please use taeda.jit.script or taeda.jit.trace to script your "
             "'nn.Module'."
@@ -171,7 +171,7 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
         raise RuntimeError(
             "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module first"
         )
-    kept = set(preserved_attrs or ())
+    mod, kept = mod._script(), set(preserved_attrs or ())
     for name in kept:
         if name not in mod._kind.attributes and mod._kind.method(name) is None:
             raise RuntimeError(f"freeze: the module has no attribute or method {name!r} to preserve")

@@ -28,7 +28,7 @@ from .errors import NotSupportedError, Source
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Parts, Sugar, TypeRef, Value
 from .hooks import HOOKS
 from .modules import ScriptFunction
-from .source import LIBRARY, definer, module_of, own_method, parse_function, qualified_name, type_comment
+from .source import LIBRARY, annotate, definer, module_of, own_method, parse_function, qualified_name
 from .types import (
     ANY,
     BOOL,
@@ -546,17 +546,13 @@ def signature(
     given = python.__defaults__ or ()
     defaults: list[Any] = [REQUIRED] * (len(a.posonlyargs) + len(a.args) - len(given)) + list(given)
     defaults += [(python.__kwdefaults__ or {}).get(k.arg, REQUIRED) for k in a.kwonlyargs]
-    comment = type_comment(source, node)
-    parameters = []
     own = owner is not None
+    annotate(source, node, own)
+    parameters = []
     for i, (arg, default) in enumerate(zip(arguments, defaults, strict=True)):
         if own and i == 0:
             assert owner is not None
             t: Type = owner
-        elif comment is not None and arg.annotation is None:
-            first = comment.elts[0]
-            types = list(first.elts) if isinstance(first, ast.Tuple) else [first]
-            t = front.annotation(types[i - own]) if i - own < len(types) else TENSOR
         else:
             t = front.annotation(arg.annotation)
         if default is not REQUIRED:
@@ -569,8 +565,6 @@ def signature(
             if isinstance(default, int) and t == list_of(INT):
                 parameters[-1].default = [default] * parameters[-1].broadcast
     result = front.annotation(node.returns) if node.returns is not None else None
-    if comment is not None and result is None:
-        result = front.annotation(comment.elts[1])
     return parameters, result
 
 
@@ -629,10 +623,8 @@ def result_of(fn: Any) -> Type:
     try:
         node, source = parse_function(fn)
         front = SourceFrontend(ir.Function("types", [], NONE), source, names_of(fn))
-        if node.returns is not None:
-            return front.annotation(node.returns)
-        comment = type_comment(source, node)
-        return TENSOR if comment is None else front.annotation(comment.elts[1])
+        annotate(source, node)
+        return TENSOR if node.returns is None else front.annotation(node.returns)
     except (OSError, RuntimeError):
         return TENSOR
 

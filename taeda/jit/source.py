@@ -89,18 +89,31 @@ def parse_function(fn: Any) -> tuple[ast.FunctionDef, Source]:
     raise RuntimeError(f"expected a function that is defined with def, got {fn}: lambda expressions aren't supported")
 
 
-_COMMENT = re.compile(r"#\s*type:\s*(\(.*)$")
+_COMMENT = re.compile(r"#(\s*type\s*):\s*(\(.*)$")
+_BESIDE = re.compile(r"# type:\s*(?!ignore)([^(\s].*)$")
 
 
-def type_comment(source: Source, node: ast.FunctionDef) -> Any:
-    """``# type: (Tensor, int) -> Tensor``, or None."""
-    end = node.body[0].lineno if node.body else node.lineno
-    parts: list[str] = []
-    for line in source.lines[node.lineno - 1 : end]:
+def annotate(source: Source, node: ast.FunctionDef, own: bool = False) -> None:
+    """Make annotations of ``# type: (Tensor, int) -> Tensor``; of ``(...)``, with the types beside the arguments.
+
+    ``own``: the first argument has its type already.
+    """
+    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs][own:]
+    for line in source.lines[node.lineno - 1 : node.body[0].lineno]:
         match = _COMMENT.search(line)
-        if match and not match[1].startswith("(ignore"):
-            return ast.parse(match[1].replace("->", ",", 1).join(["(", ")"]), mode="eval").body
-        single = re.search(r"#\s*type:\s*(?!ignore)([^(].*)$", line)
-        if single:
-            parts.append(single[1].strip())
-    return None
+        if not match or match[2].startswith("(ignore"):
+            continue
+        if match[1] != " type":
+            source.fail(node, "the annotation prefix is not '# type:'")
+        whole = ast.parse(match[2].replace("->", ",", 1).join(["(", "\n)"]), mode="eval").body
+        if not isinstance(whole, ast.Tuple) or "->" not in line:
+            source.fail(node, "a comment with types has no '->'")
+        given, result = whole.elts
+        types: list = list(given.elts) if isinstance(given, ast.Tuple) else [given]
+        if isinstance(given, ast.Constant) and given.value is ...:
+            beside = [_BESIDE.search(source.lines[a.lineno - 1]) for a in arguments]
+            types = [m and ast.parse(m[1], mode="eval").body for m in beside]
+        for argument, t in zip(arguments, types, strict=False):
+            argument.annotation = argument.annotation or t
+        node.returns = node.returns or result
+        return

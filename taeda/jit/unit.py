@@ -15,6 +15,7 @@ from .errors import Source
 from .frontend import FunctionRef, Sugar, Value
 from .modules import ScriptFunction
 from .python import SourceFrontend
+from .source import annotate
 from .types import Type
 
 
@@ -72,6 +73,9 @@ class CompilationUnit:
     def define(self, lang: str, rcb: Any = None, _frames_up: int = 0) -> None:
         """Add functions."""
         definitions = parse_file(lang, "__torch__")
+        for node, source in definitions.values():
+            if isinstance(node, ast.FunctionDef):
+                annotate(source, node)
         known = self._unit.files["__torch__"]
         assert known is not None
         known.update(definitions)

@@ -19,7 +19,7 @@ from ..kernels.files import atomic_write
 from . import ir
 from .hooks import HOOKS
 from .interpreter import read_attribute
-from .modules import RecursiveScriptModule, ScriptFunction
+from .modules import RecursiveScriptModule, ScriptFunction, ScriptModule
 from .printer import Printer, quoted
 from .types import (
     BOOL,
@@ -280,8 +280,9 @@ def save(m: Any, f: Any, _extra_files: dict | None = None) -> None:
     """
     if isinstance(m, ScriptFunction):
         m = _as_module(m.function.define())
-    if not isinstance(m, RecursiveScriptModule):
+    if not isinstance(m, ScriptModule):
         raise RuntimeError(f"save: expected a script module or function, got {type(m).__name__}; see taeda.jit.script")
+    m = m._script()
     data, held = _Pickle(), _Pickle()
     pickled = data.dump(m, m._kind)
     code, size = _code_of(data.types), -1

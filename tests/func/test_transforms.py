@@ -589,3 +589,16 @@ def test_results_lead_to_no_inner_derivative(outer, inner):
     assert all(m.requires_grad for m in made)
     made[0].sum().backward()
     assert b.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("made", [None, (), {}])
+def test_functions_without_a_result(made):
+    x = taeda.ones(2)
+    for call in (
+        lambda f: taeda.func.jvp(f, (x,), (x,)),
+        lambda f: taeda.func.vjp(f, x),
+        lambda f: taeda.func.jacfwd(f)(x),
+        lambda f: taeda.func.jacrev(f)(x),
+    ):
+        with pytest.raises(RuntimeError):
+            call(lambda x: made)

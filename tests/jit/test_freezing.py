@@ -239,3 +239,17 @@ def test_beside_pytorch(name, programs, tmp_path):
         assert torch.allclose(x, y, 1e-5, 1e-5 * float(y.abs().max()))
     left = str(torch.jit.freeze(scripted).inlined_graph).count("aten::batch_norm(")
     assert count(frozen, "batch_norm") <= left + 1  # here a linear layer's stays for three dimensions
+
+
+class Written(taeda.jit.ScriptModule):
+    @taeda.jit.script_method
+    def forward(self, x):
+        return x * 2
+
+
+def test_a_module_that_is_written_as_a_script():
+    file = io.BytesIO()
+    taeda.jit.save(Written(), file)
+    file.seek(0)
+    for module in (taeda.jit.load(file), taeda.jit.freeze(Written().eval())):
+        assert module(taeda.ones(2)).tolist() == [2, 2]

@@ -411,3 +411,28 @@ def test_functions_warn_in_scripts_as_elsewhere(name):
     for framework in (torch, taeda):
         with pytest.warns(UserWarning, match=name):
             framework.jit.script(getattr(framework.nn.functional, name))(framework.ones(2, 3, 4))
+
+
+@pytest.mark.parametrize(
+    ("comment", "right"),
+    [("# type: (int) -> int  # a note", True), ("#type: (int) -> int", False), ("#  type : (int) -> int", False)],
+)
+def test_prefixes_of_comments_with_types(comment, right):
+    program = f"def double(a):\n    {comment}\n    return a * 2\n"
+    if right:
+        assert taeda.jit.CompilationUnit(program).double(2) == 4
+    else:
+        with pytest.raises(RuntimeError, match="prefix"):
+            taeda.jit.CompilationUnit(program).double(2)
+
+
+def test_types_beside_the_arguments():
+    def repeated(
+        x,  # type: Tensor
+        times,  # type: int
+        word,  # type: str
+    ):
+        # type: (...) -> List[str]
+        return [word] * (times + len(x))
+
+    assert taeda.jit.script(repeated)(taeda.ones(2), 1, "a") == ["a"] * 3

@@ -358,6 +358,12 @@ def test_functorch():
         f, params, buffers = combine_state_for_ensemble(nets)
         got = vmap(f, in_dims=(0, 0, None))(params, buffers, x)
         assert torch.allclose(got, torch.stack([n(x) for n in nets]), atol=1e-6)
+        from functorch import make_fx
+        from functorch.experimental import chunk_vmap
+
+        x = torch.arange(6.0).view(3, 2)
+        assert chunk_vmap(lambda v, *, k: v.sum() * k)(x, k=2).tolist() == [2, 10, 18]
+        assert make_fx(lambda v: v * 2)(x)(x).equal(x * 2)
         with pytest.raises(ModuleNotFoundError, match="functorch.dim"):
             import functorch.dim
         """
