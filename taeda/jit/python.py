@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import enum
 import functools
 import inspect
@@ -163,6 +164,12 @@ class SourceFrontend(Frontend):
         except KeyError:
             return None
         return self.python_value(value, node, name)
+
+    def _generic(self, name: str, node: ast.Subscript) -> Type:
+        with contextlib.suppress(KeyError):  # typing's names may be imported under others
+            value = self.python_name(name)
+            name = value.__name__ if getattr(value, "__module__", "") == "typing" else name
+        return super()._generic(name, node)
 
     def python_value(self, value: Any, node: ast.AST, name: str = "") -> Value:
         """The value in a script of an object of Python."""

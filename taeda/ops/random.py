@@ -637,7 +637,7 @@ def randperm(
     wanted = dtype or (_core.int64 if out is None else out.dtype)
     if wanted.is_complex or wanted.name == "bool":
         raise NotImplementedError(f"randperm: expected an integer or floating-point dtype, got {wanted}")
-    if n - 1 > (65504 if wanted.name == "float16" else _INTEGER_RANGE[wanted.name][1]):
+    if wanted.name != "bfloat16" and n - 1 > _INTEGER_RANGE[wanted.name][1]:
         raise RuntimeError(f"randperm: value cannot be converted to type {wanted.name} without overflow: {n - 1}")
     t = _permutation(n, generator)
     if wanted is not t.dtype:

@@ -142,6 +142,17 @@ def test_randperm(n, dtype):
     same(taeda.randperm(n, dtype=getattr(taeda, dtype)), torch.randperm(n, dtype=getattr(torch, dtype)))
 
 
+@pytest.mark.parametrize(("dtype", "n"), [("float16", 2049), ("float16", 2050), ("bfloat16", 258), ("uint8", 257)])
+def test_integers_that_a_dtype_does_not_hold(dtype, n):
+    outcomes = []
+    for f in (torch, taeda):
+        try:
+            outcomes.append(f.randperm(n, dtype=getattr(f, dtype)).double().sum().item())
+        except RuntimeError:
+            outcomes.append("refused")
+    assert (outcomes[0] == "refused") == (outcomes[1] == "refused")
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("probability", ["float32", "float64", "float16"])
 def test_bernoulli_of_probabilities(dtype, probability):

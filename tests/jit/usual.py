@@ -4,7 +4,8 @@ import torch, io
 import torch.nn as nn, torch.nn.functional as F
 from torch import Tensor
 from torch.jit import Final, export
-from typing import List, Tuple, Optional, Dict
+import typing
+from typing import List, Tuple, Optional, Dict, List as Many, Optional as Maybe
 import torch.jit.frontend, torch.jit._trace, torch.jit._script, torch._jit_internal
 
 
@@ -135,4 +136,18 @@ sd = torch.jit.script(td)
 assert torch.allclose(td(y, y), sd(y, y), atol=1e-5)
 g = nn.GRU(3, 4, batch_first=True)
 assert torch.allclose(torch.jit.script(g)(torch.ones(1, 2, 3))[0], g(torch.ones(1, 2, 3))[0])
+
+
+def first(a: Many[int], b: Maybe[int], c: typing.Dict[str, int]) -> Maybe[int]:
+    out: Many[int] = torch.jit.annotate(Many[int], [])
+    return (out + a)[0] if b is None else c["a"]
+
+
+class Words(nn.Module):
+    def forward(self, words: List[str]) -> List[str]:
+        return words
+
+
+assert torch.jit.script(first)([1], None, {}) == 1
+assert torch.jit.script(torch.fx.symbolic_trace(Words()))(["a"]) == ["a"]
 print("ok")
