@@ -514,24 +514,30 @@ cdef void factor_qr(scalar* a, int64_t m, int64_t n, scalar* tau, scalar* w) noe
 
 cdef void run_qr(scalar* x, scalar* q, scalar* r, int64_t count, int64_t m, int64_t n, int64_t width, int64_t height,
                  scalar* room) noexcept nogil:
-    """``width`` columns of Q and ``height`` rows of R of each matrix; ``room`` is for one matrix and two rows."""
+    """``width`` columns of Q and ``height`` rows of R of each matrix, both by columns; ``room`` is for two matrices and
+    two rows."""
     cdef int64_t b, i, j, k = min(m, n)
     cdef scalar* tau = room + m * n
     cdef scalar* w = tau + LIMIT
+    cdef scalar* rows = w + LIMIT
     for b in range(count):
         memcpy(room, x + b * m * n, m * n * sizeof(scalar))
         factor_qr(room, m, n, tau, w)
         memset(r, 0, height * n * sizeof(scalar))
         for i in range(min(height, n)):
-            memcpy(r + i * n + i, room + i * n + i, (n - i) * sizeof(scalar))
+            for j in range(i, n):
+                r[j * height + i] = room[i * n + j]
         r = r + height * n
         if q == NULL:
             continue
-        memset(q, 0, m * width * sizeof(scalar))
+        memset(rows, 0, m * width * sizeof(scalar))
         for i in range(width):
-            q[i * width + i] = 1
+            rows[i * width + i] = 1
         for j in range(k - 1, -1, -1):
-            reflect(room + j * n + j, n, tau[j], q + j * width + j, width, m - j, width - j, w)
+            reflect(room + j * n + j, n, tau[j], rows + j * width + j, width, m - j, width - j, w)
+        for i in range(m):
+            for j in range(width):
+                q[j * m + i] = rows[i * width + j]
         q = q + m * width
 
 
@@ -700,11 +706,11 @@ def small_cholesky(Tensor x):
 
 
 def small_qr(Tensor x, bint complete, bint wanted):
-    """``Q`` (None unless ``wanted``) and ``R`` of small matrices, with all rows if ``complete``."""
+    """``Q`` (None unless ``wanted``) and ``R`` of small matrices by columns, with all rows if ``complete``."""
     cdef int nd = x.nd, i
     cdef int64_t m = x.sizes[nd - 2], n = x.sizes[nd - 1], count = 1, width
     cdef int64_t sizes[MAXDIM]
-    cdef char room[(LIMIT * LIMIT + 2 * LIMIT) * 16]
+    cdef char room[2 * (LIMIT * LIMIT + LIMIT) * 16]
     cdef Tensor R, Q = None
     cdef char* q = NULL
     for i in range(nd):
@@ -713,10 +719,10 @@ def small_qr(Tensor x, bint complete, bint wanted):
     width = m if complete else min(m, n)
     x = contiguous_tensor(x)
     sizes[nd - 2] = width
-    R = empty_tensor(x.code, nd, sizes)
+    R = empty_by_columns(x.code, nd, sizes)
     if wanted:
         sizes[nd - 2], sizes[nd - 1] = m, width
-        Q = empty_tensor(x.code, nd, sizes)
+        Q = empty_by_columns(x.code, nd, sizes)
         q = address_of(Q)
     if only_plans(b"LAPACK is called"):
         count = 0

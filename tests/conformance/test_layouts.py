@@ -22,6 +22,7 @@ LINALG = {
     "lu_solve right": lambda t, x: t.linalg.lu_solve(*t.linalg.lu_factor(x), x, left=False),
     "matrix_power": lambda t, x: t.linalg.matrix_power(x, -1),
     "qr": lambda t, x: t.linalg.qr(x),
+    "qr of columns": lambda t, x: t.linalg.qr(x[..., :1]),
     "qr complete": lambda t, x: t.linalg.qr(x[..., :3], mode="complete"),
     "qr r": lambda t, x: t.linalg.qr(x[..., :3, :], mode="r"),
     "solve": lambda t, x: t.linalg.solve(x, x[..., :3]),

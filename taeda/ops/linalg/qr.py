@@ -47,7 +47,7 @@ def _qr(A, mode):
     k = min(m, n)
     if max(m, n) <= SMALL:
         Q, R = small_qr(A, mode == "complete", mode != "r")
-        return (_core.empty((0,), A.dtype) if Q is None else by_columns(Q)), by_columns(R)
+        return _core.empty((0,), A.dtype) if Q is None else Q, R
     packed, tau = _factor(A)
     R = by_columns(packed[..., : m if mode == "complete" else k, :].triu())
     if mode == "r":
