@@ -843,6 +843,33 @@ cdef object make_array(Tensor t):
     return ndarray(shape, NUMPY[t.code], memory, offset, tuple([t.strides[i] * item for i in range(t.nd)]))
 
 
+def array_of(Tensor t):
+    """A NumPy array over the memory of ``t``, which is on the processor, whatever the graph knows of it."""
+    return make_array(t)
+
+
+cdef Tensor memory_to_show(Tensor self, bint force):
+    """The tensor whose memory :func:`numpy_` shows of one that is elsewhere, in a graph or conjugated."""
+    if self.device_type:
+        if self.device_type == META_NUMBER:
+            raise TypeError("can't convert meta device type tensor to numpy: it has no values; make it on the CPU")
+        if not force:
+            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
+                            "tensor to host memory first.")
+        self = self.detach().cpu()
+    if self.requires_grad:
+        if not force and is_grad_enabled():
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        self = self.detach()
+    if is_conjugate_view(self):
+        if not force:
+            kind, how = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
+            raise RuntimeError(f"Can't call numpy() on Tensor that has {kind} bit set. Use "
+                               f"tensor.resolve_{how}().numpy() instead.")
+        self = cast(self, -1)
+    return self
+
+
 def numpy_(self, *, force=False):
     """A NumPy array over the same memory: writing to either changes both.
 
@@ -859,24 +886,11 @@ def numpy_(self, *, force=False):
         >>> x
         tensor([5., 0.])
     """
-    if (<Tensor>self).device_type:
-        if (<Tensor>self).device_type == META_NUMBER:
-            raise TypeError("can't convert meta device type tensor to numpy: it has no values; make it on the CPU")
-        if not force:
-            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the "
-                            "tensor to host memory first.")
-        self = self.detach().cpu()
-    if self.requires_grad:
-        if not force and is_grad_enabled():
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        self = self.detach()
-    if is_conjugate_view(<Tensor>self):
-        if not force:
-            kind, how = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
-            raise RuntimeError(f"Can't call numpy() on Tensor that has {kind} bit set. Use "
-                               f"tensor.resolve_{how}().numpy() instead.")
-        self = cast(<Tensor>self, -1)
-    return make_array(self)
+    cdef Tensor t = <Tensor>self
+    if type(self) is Tensor and t.grad_fn_ is None and t.base is None and not (
+            t.device_type or t.leaf_grad or is_conjugate_view(t)):
+        return make_array(t)
+    return make_array(memory_to_show(t, force))
 
 
 def to_array(self, dtype=None, copy=None):
@@ -895,7 +909,7 @@ def to_array(self, dtype=None, copy=None):
 
 # ---- to Python -------------------------------------------------------------------------------------------------------
 cdef object listed(Tensor t, int dim, const char* p, Watch* w):
-    cdef int64_t i, n = t.sizes[dim], step = t.strides[dim] * ITEMSIZE[t.code]
+    cdef int64_t i, n = t.sizes[dim], step = t.strides[dim] * ITEMSIZE[t.code], first = 0, last
     cdef object item
     cdef list result = PyList_New(n)
     if dim + 1 < t.nd:
@@ -905,18 +919,21 @@ cdef object listed(Tensor t, int dim, const char* p, Watch* w):
             PyList_SET_ITEM(result, i, item)
         heed(w, n)
         return result
-    for i in range(n):
+    while first < n:
+        last = min(first + UNHEARD, n)
         if t.code == F32:  # as read_scalar, at once
-            set_new(result, i, PyFloat_FromDouble((<const float*>(p + i * step))[0]))
+            for i in range(first, last):
+                set_new(result, i, PyFloat_FromDouble((<const float*>(p + i * step))[0]))
         elif t.code == I64:
-            set_new(result, i, PyLong_FromLongLong((<const int64_t*>(p + i * step))[0]))
+            for i in range(first, last):
+                set_new(result, i, PyLong_FromLongLong((<const int64_t*>(p + i * step))[0]))
         else:
-            item = read_scalar(p + i * step, t.code)
-            Py_INCREF(item)
-            PyList_SET_ITEM(result, i, item)
-        if i % UNHEARD == UNHEARD - 1:
-            heed(w)
-    heed(w, n % UNHEARD)
+            for i in range(first, last):
+                item = read_scalar(p + i * step, t.code)
+                Py_INCREF(item)
+                PyList_SET_ITEM(result, i, item)
+        heed(w, last - first)
+        first = last
     return result
 
 

@@ -11,7 +11,7 @@ from .._core import DISPATCHING, Tensor
 from .._core import tensor as core
 from .._core.callbacks import callbacks
 from .._core.dlpack import from_dlpack
-from .._core.exchange import as_tensor, asarray, from_numpy, frombuffer, tensor
+from .._core.exchange import array_of, as_tensor, asarray, from_numpy, frombuffer, tensor
 from .._namespaces import above
 from .conjugation import resolve_all
 from .table import OPS, composite
@@ -142,7 +142,7 @@ def _deepcopy(t: Tensor, memo: dict) -> Tensor:
 callbacks.reduce = _reduce
 callbacks.deepcopy = _deepcopy
 
-__all__ = ["as_tensor", "asarray", "from_dlpack", "from_file", "from_numpy", "frombuffer", "tensor"]
+__all__ = ["array_of", "as_tensor", "asarray", "from_dlpack", "from_file", "from_numpy", "frombuffer", "tensor"]
 
 
 # ---- the array API standard ------------------------------------------------------------------------------------------

@@ -15,9 +15,10 @@ from .._core import Tensor
 from .._core import tensor as core
 from .._core.apart import run_apart
 from .._core.mends import not_tensor
+from .._core.plan import once_per_form
 from ..kernels.forks import loading
 from .creation import arange
-from .exchange import from_numpy
+from .exchange import array_of, from_numpy
 from .out import write_out
 from .shape import pad, roll
 from .table import composite, primitive
@@ -57,9 +58,6 @@ def _result(name: str, input: Tensor, dims: tuple, shape: tuple, dtype: Any) -> 
     """Memory for a transform of ``input`` over ``dims``, laid out as PyTorch's: the dimensions that are transformed are
     innermost, and either kind lies as in the input, but for the last of ``dims`` of a real transform."""
     nd = len(shape)
-    inner = dims[0] % nd == nd - 1 if len(dims) == 1 else [d % nd for d in dims] == list(range(nd - len(dims), nd))
-    if inner and input.is_contiguous():  # the commonest case
-        return _core.empty(shape, dtype)
     dims = tuple(d % nd for d in dims)
     strides, others = input.stride(), [d for d in range(nd) if d not in dims]
 
@@ -80,20 +78,48 @@ def _result(name: str, input: Tensor, dims: tuple, shape: tuple, dtype: Any) -> 
     return core.view_permute(_core.empty([shape[d] for d in order], dtype), back)
 
 
+@once_per_form
+def _form(name: str, shape: tuple, dims: tuple, n: int | None, scale: float) -> tuple | None:
+    """``(sizes of the result, pocketfft's number of this scale or None, elements, whether dims are innermost)``; None
+    where pocketfft cannot do it: of an empty tensor, and where the last of ``dims`` is not half of ``n``."""
+    nd, at = len(shape), dims[-1] % len(shape)
+    sizes, elements = [shape[d] for d in dims], math.prod(shape)
+    if not elements or (n is not None and shape[at] != n // 2 + 1):
+        return None
+    if n is not None:
+        sizes[-1] = n
+    count = math.prod(sizes)
+    norm = 0 if scale == 1 else 2 if scale == 1 / count else 1 if scale == 1 / math.sqrt(count) else None
+    if n is not None or name == "rfft":
+        shape = (*shape[:at], shape[at] // 2 + 1 if n is None else n, *shape[at + 1 :])
+    return tuple(shape), norm, elements, [d % nd for d in dims] == list(range(nd - len(dims), nd))
+
+
 def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bool, scale: float, dtype: Any) -> Tensor:
     """``scale`` times the transform ``name`` over ``dims``, the last of which gets ``n`` elements (None: as it is)."""
     shape = input.shape
+    direct = None if input.is_meta else _pocketfft()
+    form = None if direct is None else _form(name, shape, dims, n, scale)
+    if form is not None:
+        shape, norm, elements, inner = form
+        contiguous = input.is_contiguous()
+        source = array_of(input if contiguous else input.detach().contiguous())
+        result = _core.empty(shape, dtype) if inner and contiguous else _result(name, input, dims, shape, dtype)
+        workers = _core.get_num_threads() if elements >= SHARED else 1
+        if n is not None:
+            _run(elements, direct.c2r, source, dims, n, forward, norm or 0, array_of(result), workers)
+        else:
+            run = direct.r2c if name == "rfft" else direct.c2c  # c2c takes real numbers too
+            _run(elements, run, source, dims, forward, norm or 0, array_of(result), workers)
+        return result if norm is not None else result.mul_(scale)
     sizes = [shape[d] for d in dims]
     if n is not None:
-        half, sizes[-1] = sizes[-1], n
+        sizes[-1] = n
     count = math.prod(sizes)
     if input.is_meta:
         last = dims[-1] % len(shape)
         n = sizes[-1] // 2 + 1 if name == "rfft" else sizes[-1]
         return _result(name, input, dims, (*shape[:last], n, *shape[last + 1 :]), dtype)
-    direct = _pocketfft()
-    if direct is not None and (n is None or half == n // 2 + 1) and input.numel():
-        return _transform_into(direct, name, input, dims, n, forward, scale, count, dtype)
     with loading:
         from numpy import fft as library
 
@@ -109,28 +135,6 @@ def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bo
     if made.dtype is dtype and made.stride() == result.stride():
         return made
     return result.copy_(made)
-
-
-def _transform_into(
-    direct: Any, name: str, input: Tensor, dims: tuple, n: int | None, forward: bool, scale: float, count: int,
-    dtype: Any,
-) -> Tensor:  # fmt: skip
-    """:func:`_transform` by the functions of :func:`_pocketfft`."""
-    source = input.detach().contiguous()
-    workers = _core.get_num_threads() if source.numel() >= SHARED else 1
-    norm = 0 if scale == 1 else 2 if scale == 1 / count else 1 if scale == 1 / math.sqrt(count) else None
-    shape = source.shape
-    if n is not None or name == "rfft":
-        at = dims[-1] % len(shape)
-        shape = (*shape[:at], shape[at] // 2 + 1 if n is None else n, *shape[at + 1 :])
-    result = _result(name, input, dims, tuple(shape), dtype)
-    if n is not None:
-        run, size = direct.c2r, (n,)
-    else:
-        run, size = direct.r2c if name == "rfft" else direct.c2c, ()  # c2c takes real numbers too
-    given = source.numpy(), dims, *size, forward, norm or 0, result.numpy(), workers
-    _run(source.numel(), run, *given)
-    return result if norm is not None else result.mul_(scale)
 
 
 def _run(count: int, function: Any, *args: Any) -> Any:
@@ -223,6 +227,8 @@ def _scale(norm, count, forward, name):
 def _floating(x, name, complex_too=True):
     if not isinstance(x, Tensor):
         raise not_tensor(f"{name}(): argument 'input'", x)
+    if x.dtype.name in _COMPLEX:
+        return x
     if x.is_complex() and not complex_too:
         raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype}")
     if not x.is_complex() and not x.is_floating_point():
@@ -236,47 +242,41 @@ def _as_complex(x):
     return x if x.is_complex() else x.to(_COMPLEX[x.dtype.name])
 
 
-def _axes(x, s, dim, name):
+@once_per_form
+def _axes(shape, s, dim, name):
     """Dimensions and sizes (None: as they are) as tuples."""
-    if type(dim) is tuple and len(dim) == 1 and type(dim[0]) is int and -x.dim() <= dim[0] < x.dim():
-        d = dim[0] % x.dim()
-        n = x.shape[d] if s is None else s[0] if type(s) is tuple and len(s) == 1 and type(s[0]) is int else 0
-        if n > 0:  # the commonest case
-            return (d,), [n]
-    if x.dim() == 0 and dim is not None and len(dim):
+    if len(shape) == 0 and dim is not None and len(dim):
         raise IndexError(f"{name}: Dimension specified as {dim[0]} but tensor has no dimensions")
     if dim is not None:
         dim = _whole(dim, "dim")
-        dim = tuple(_core.wrapped_dim(d, x.dim(), name) for d in dim)
+        dim = tuple(_core.wrapped_dim(d, len(shape), name) for d in dim)
         if len(set(dim)) != len(dim):
             raise RuntimeError(f"{name}: FFT dims must be unique")
     if s is not None:
         s = _whole(s, "s")
         if dim is None:
-            if len(s) > x.dim():
+            if len(s) > len(shape):
                 raise RuntimeError(
-                    f"{name}: Got shape with {len(s)} values but input tensor only has {x.dim()} dimensions."
+                    f"{name}: Got shape with {len(s)} values but input tensor only has {len(shape)} dimensions."
                 )
-            dim = tuple(range(x.dim() - len(s), x.dim()))
+            dim = tuple(range(len(shape) - len(s), len(shape)))
         if len(s) != len(dim):
             raise RuntimeError(f"{name}: When given, dim and shape arguments must have the same length")
     elif dim is None:
-        dim = tuple(range(x.dim()))
-    sizes = (
-        [x.shape[d] for d in dim] if s is None else [x.shape[d] if n == -1 else n for d, n in zip(dim, s, strict=True)]
-    )
+        dim = tuple(range(len(shape)))
+    sizes = [shape[d] if n == -1 else n for d, n in zip(dim, s or (-1,) * len(dim), strict=True)]
     for n in sizes:
         if n < 1:
             raise RuntimeError(f"{name}: Invalid number of data points ({n}) specified")
-    return dim, sizes
+    return dim, tuple(sizes)
 
 
 def _complex_transform(x, s, dim, norm, forward, name):
     x = _floating(x, name)
-    dim, sizes = _axes(x, s, dim, name)
+    dim, sizes = _axes(x.shape, s, dim, name)
     if not dim:
         return _as_complex(x)
-    x, scale = _resized(x, dim, sizes), _scale(norm, math.prod(sizes), forward, name)
+    x, scale = x if s is None else _resized(x, dim, sizes), _scale(norm, math.prod(sizes), forward, name)
     if forward and not x.is_complex():
         return fft_r2c(x, dim, scale, False)
     return fft_c2c(_as_complex(x), dim, forward, scale)
@@ -285,10 +285,10 @@ def _complex_transform(x, s, dim, norm, forward, name):
 def _real_transform(x, s, dim, norm, forward, name):
     """Real to half-complex; the inverse of a real tensor is the conjugate of the forward one."""
     x = _floating(x, name, False)
-    dim, sizes = _axes(x, s, dim, name)
+    dim, sizes = _axes(x.shape, s, dim, name)
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
-    x, scale = _resized(x, dim, sizes), _scale(norm, math.prod(sizes), forward, name)
+    x, scale = x if s is None else _resized(x, dim, sizes), _scale(norm, math.prod(sizes), forward, name)
     if forward:
         return fft_r2c(x, dim, scale)
     made = fft_r2c(x, dim[-1:], scale).conj_physical()
@@ -299,7 +299,7 @@ def _half_transform(x, s, dim, norm, forward, name):
     """Half-complex to real."""
     x = _as_complex(_floating(x, name))
     given = s is not None and (s if type(s) is tuple else _whole(s, "s"))[-1:] != (-1,)
-    dim, sizes = _axes(x, s, dim, name)
+    dim, sizes = _axes(x.shape, s, dim, name)
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
     n = sizes[-1] if given else 2 * (x.shape[dim[-1]] - 1)
