@@ -4,6 +4,11 @@ from libc.stdint cimport int64_t
 
 from .tensor cimport Tensor, alias_tensor, copy_into, empty_tensor
 
+from .callbacks import callbacks
+from .tensor import contiguous_format
+
+cdef object ROW_MAJOR = contiguous_format
+
 
 cdef bint is_last(Tensor t) noexcept:
     """Whether ``t`` is laid out with channels last; where sizes of 1 leave it open, strides decide as in PyTorch."""
@@ -45,6 +50,23 @@ cdef Tensor empty_last(int code, int nd, int64_t* sizes):
 def is_channels_last(Tensor t):
     """Whether ``t`` is an image or a volume laid out with channels last."""
     return is_last(t)
+
+
+def contiguous(input, memory_format=contiguous_format):
+    """``input`` itself if its elements lie in memory in the given order, else a copy that does.
+
+    Args:
+        memory_format: the order; ``taeda.contiguous_format`` is row-major.
+    Returns:
+        The sizes and the dtype of ``input``.
+    Examples:
+        >>> x = taeda.tensor([[1, 2], [3, 4]])
+        >>> x.contiguous() is x, x.t().contiguous().stride()
+        (True, (2, 1))
+    """
+    if type(input) is Tensor and (<Tensor>input).contiguous and memory_format is ROW_MAJOR:
+        return input
+    return input if input.is_contiguous(memory_format) else callbacks.clone(input, memory_format=memory_format)
 
 
 def keep_format(Tensor out, Tensor like):

@@ -24,17 +24,13 @@ from .devices import at, number_of, transfer
 from .meta import is_meta
 from .table import OPS, composite, spread
 
-_CPU = _core.device("cpu")
+_CPU, _DTYPE, _PLACES = _core.device("cpu"), _core.dtype, (str, _core.device)
+_HERE = ("cpu", _CPU)
 
 
 def _check_device(where: Any) -> None:
     if where is not None:
         _core.require_device(where)
-
-
-def _stays(input: Tensor, device: Any) -> bool:
-    """Whether ``device`` is the CPU, and ``input`` is there."""
-    return device.__class__ in (str, _core.device) and (device == "cpu" or device == _CPU) and input.is_cpu
 
 
 def _suggested_format(input: Tensor) -> Any:
@@ -80,9 +76,9 @@ def to(
     """
     flags: Any = ()
     for a in args:
-        if isinstance(a, _core.dtype):
+        if a.__class__ is _DTYPE:
             dtype = a
-        elif isinstance(a, (str, _core.device)):
+        elif isinstance(a, _PLACES):
             device = a
         elif isinstance(a, Tensor):
             other = a
@@ -100,7 +96,7 @@ def to(
     non_blocking = flags[0] if flags else non_blocking
     if other is not None:
         dtype = other.dtype
-    stays = device is not None and _stays(input, device)
+    stays = device is not None and device.__class__ in _PLACES and device in _HERE and input.is_cpu
     if other is None and not copy and memory_format is None and (stays or device is None):  # the common cases, first
         if dtype is None or dtype is input.dtype:
             return input

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, formats
 from .._core import tensor as core
 from .._core.callbacks import callbacks
 from .table import OPS, composite, pointwise, primitive
@@ -62,22 +62,7 @@ def clone(input, *, memory_format=_core.preserve_format):
 clone.vjp(input=lambda g: g)
 
 
-@composite(additive=True, moves=True)
-def contiguous(input, memory_format=_core.contiguous_format):
-    """``input`` itself if its elements lie in memory in the given order, else a copy that does.
-
-    Args:
-        memory_format: the order; ``taeda.contiguous_format`` is row-major.
-    Returns:
-        The sizes and the dtype of ``input``.
-    Examples:
-        >>> x = taeda.tensor([[1, 2], [3, 4]])
-        >>> x.contiguous() is x, x.t().contiguous().stride()
-        (True, (2, 1))
-    """
-    if input.is_contiguous(memory_format):
-        return input
-    return clone(input, memory_format=memory_format)
+contiguous = composite(additive=True, moves=True)(formats.contiguous)
 
 
 @primitive(core.converted, method=False, out=False, node="ToCopy")

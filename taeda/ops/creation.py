@@ -686,7 +686,11 @@ def logspace(
     end = end if isinstance(end, Tensor) else _core.fitting(end, dtype)
     reals = start.__class__ in _REALS and end.__class__ in _REALS
     work = _core.complex128 if dtype.is_complex or (not reals and _are_complex(start, end)) else _core.float64
-    result = (base ** _spaced(start, end, steps, work)).to(dtype)
+    result = base ** _spaced(start, end, steps, work)
+    if not reals or _core.is_mode_active():  # a mode may know `to` alone
+        result = result.to(dtype)
+    elif dtype is not result.dtype:
+        result = OPS["to_dtype"](result, dtype)
     if out is None:
         return finish(result, None, requires_grad, device)
     return _finish_sequence("logspace", result, out, requires_grad, device)

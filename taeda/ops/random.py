@@ -687,7 +687,8 @@ def normal(
     if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
         if size is None:
             raise TypeError("normal(): expected 'size' where mean and std are numbers, got none")
-        t = factories.new("normal", (), size, dtype, out, device)
+        given, named = ((size,), None) if size.__class__ is tuple else ((), size)
+        t = factories.new("normal", given, named, dtype, out, device)
         return _fresh(normal_, t, mean, std, generator, requires_grad, out)
     if isinstance(std, Tensor):
         if std.dtype.is_complex:
