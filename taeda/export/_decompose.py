@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import math
 import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -20,7 +21,7 @@ from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, ValueRanges
 from taeda.fx.node import map_aggregate, map_arg
 from taeda.fx.operator_schemas import writes, writes_in_place
 from taeda.ops.registry import is_in_place
-from taeda.ops.table import METHODS, OPS, asked_for, trait
+from taeda.ops.table import METHODS, OPS, asked_for, spread, trait
 from taeda.utils import _pytree as pytree
 
 from .. import _core
@@ -355,6 +356,8 @@ class _Lowering(Capture):
             value = 0
         elif name in ("detach_", "requires_grad_"):
             return target
+        elif name in ("resize_", "resize_as_") and target.is_contiguous() and "memory_format" not in kwargs:
+            return self._resize(target, args[1].shape if name == "resize_as_" else spread(args[1:], kwargs.get("size")))
         else:
             other = trait(function, "functional")
             if other is None:
@@ -388,6 +391,16 @@ class _Lowering(Capture):
         self.views[id(x)] = self.views[id(view)]
         self.scope.nodes[id(x)] = self._node_in(self.scope, view)
         return x
+
+    def _resize(self, target: Traced, sizes: Any) -> Traced:
+        """``target`` has ``sizes`` from now on; elements that are added are zeros."""
+        count, before = math.prod(sizes), target.numel()
+        flat = self.handle(OPS["reshape"], (target, (-1,)), {})
+        if count > before:
+            flat = self.handle(OPS["cat"], ([flat, self.handle(OPS["new_zeros"], (flat, count - before), {})],), {})
+        elif count < before:
+            flat = self.handle(OPS["narrow"], (flat, 0, 0, count), {})
+        return self._become(target, self.handle(OPS["reshape"], (flat, tuple(sizes)), {}))
 
     def _put(self, target: Traced, args: tuple, kwargs: dict) -> Any:
         """A write to ``target`` at places that tensors say."""

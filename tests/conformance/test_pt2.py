@@ -20,7 +20,6 @@ NAMES = sorted(entries())
 REFUSED = {
     "chalf": "complex32 has no form",
     "to": "no argument of programs",
-    "resize_": "no form without writes|cannot resize variables that require grad",
 }
 #: Not exported at all: they need values, or have arguments that have no counterpart here.
 LEFT_OUT = {

@@ -231,6 +231,27 @@ def test_control_flow():
         compare(theirs(*args), program.module()(*as_taeda(args)))
 
 
+def _grown(t, x):
+    return (x * 1).resize_(4, 3)[:2]
+
+
+def _in_the_form_of_another(t, x):
+    y = x * 1
+    v = y[:2]
+    y.resize_as_(y.new_zeros(2, 2))
+    v.add_(5)
+    y.mul_(2)
+    return y, v, y.resize_(3)
+
+
+@pytest.mark.parametrize("function", [lambda t, x: t.zeros(1).resize_(2, 3).copy_(x), _grown, _in_the_form_of_another])
+def test_sizes_that_change_in_place(function):
+    """``resize_`` of new tensors; views of them go on seeing the same elements."""
+    x = taeda.arange(6.0) if function is _in_the_form_of_another else taeda.arange(6.0).reshape(2, 3)
+    program, given = taeda.export.export(Calls(taeda, function), (x,)), torch.from_numpy(x.numpy())
+    compare(loaded(program).module()(given), function(torch, given))
+
+
 def test_what_has_no_form_is_refused():
     def sums(t, x):
         return t.func.control_flow.associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic")
