@@ -94,11 +94,11 @@ def _windows(name, shape, kernel, stride, padding, dilation, ceil_mode) -> tuple
             f"{name}: value cannot be converted to type int without overflow: kernel_size={kernel}, stride={stride}, "
             f"padding={padding}, dilation={dilation}"
         )
-    for p, k, d in zip(padding, kernel, dilation, strict=True):
-        if p < 0 or p > ((k - 1) * d + 1) // 2:
+    for p, k in zip(padding, kernel, strict=True):
+        if p < 0 or p > k // 2:
             raise RuntimeError(
-                f"{name}: pad should be at most half of effective kernel size and not negative, but got pad={p}, "
-                f"kernel_size={k} and dilation={d}"
+                f"{name}: pad should be at most half of kernel size and not negative, but got pad={p} and "
+                f"kernel_size={k}"
             )
     size = []
     for i, k, s, p, d in zip(space, kernel, stride, padding, dilation, strict=True):
@@ -481,6 +481,8 @@ _sum_pool_adjoint.vjp(
 def _averaging(name, n, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     """Whether the result is negated, and the checked ``(size of the output, kernel, stride, padding, divide)``."""
     size, kernel, stride, padding, _ = _window(name, n, shape, kernel_size, stride, padding, 1, ceil_mode)
+    if n == 3 and any(i < k for i, k in zip(shape[-3:], kernel, strict=True)):
+        raise RuntimeError(f"{name}: input image {tuple(shape[-3:])} smaller than kernel size {kernel}")
     _expect_bool(name, "count_include_pad", count_include_pad)
     divide = math.prod(kernel) if not any(padding) and not ceil_mode else -1 if count_include_pad else 0
     if divisor_override is None:
