@@ -615,6 +615,8 @@ def jacfwd(
         out, push, aux = _linear(of_chosen, (chosen,), has_aux, False, "jacfwd")
         inputs, in_shape = tree_flatten(chosen)
         outputs, shape = tree_flatten(out)
+        if randomness == "different":  # each column has numbers of its own
+            push = lambda t: jvp(of_chosen, (chosen,), (t,), has_aux=has_aux)[1]  # noqa: E731
         columns, _ = tree_flatten(
             vmap(lambda t: push(t), randomness=randomness)(tree_unflatten(_basis(inputs), in_shape))
         )

@@ -128,6 +128,8 @@ def test_jacobians():
     two = jacrev(lambda x, w: {"a": x * w, "b": w.sum()}, argnums=(0, 1))(X, X)
     close(two["a"][0], taeda.diag(X))
     close(two["b"][1], [1.0, 1.0, 1.0])
+    columns = [jacfwd(lambda x: x.sum() * taeda.rand(()), randomness=r)(X).flatten() for r in ("same", "different")]
+    assert [len(c.unique()) for c in columns] == [1, X.numel()]  # numbers of their own for each column
     two = jacfwd(lambda x, w: {"a": x * w, "b": w.sum()}, argnums=(0, 1))(X, X)
     close(two["a"][0], taeda.diag(X))
     close(two["b"][0], [0.0, 0.0, 0.0])
