@@ -3,6 +3,7 @@
 from .machine import stream_bytes
 
 from cpython.list cimport PyList_Check
+from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t, uint64_t
@@ -449,12 +450,12 @@ cdef Tensor triangle(Tensor input, object diagonal, bint upper, str name):
 
 def tril(Tensor input, diagonal=0):
     """The body of ``taeda.tril``."""
-    return triangle(input, diagonal, False, "tril")
+    return triangle(input, PyNumber_Index(diagonal), False, "tril")
 
 
 def triu(Tensor input, diagonal=0):
     """The body of ``taeda.triu``."""
-    return triangle(input, diagonal, True, "triu")
+    return triangle(input, PyNumber_Index(diagonal), True, "triu")
 
 
 def flip(Tensor input, dims):

@@ -3,6 +3,7 @@ rows.
 """
 
 from cpython.float cimport PyFloat_Check
+from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int64_t, uint64_t
 
 from .planners cimport build, known, new_owner, of_dtype
@@ -187,13 +188,14 @@ cdef Tensor first_of(Tensor rows, int64_t k):
 def topk(Tensor input, k, dim=-1, largest=True, sorted=True):
     """The body of ``taeda.topk``."""
     cdef int at = wrap_dim(dim, input.nd, "topk")
-    cdef int64_t n = extent(input, at), m = k, grain = rows_of_piece(n)
+    cdef int64_t n = extent(input, at), m, grain = rows_of_piece(n)
     cdef int64_t arg[4]
     cdef char* ptr[4]
     cdef Tensor rows, values, indices, spare
     check_ordered(input, "topk")
     if PyFloat_Check(k):
         raise TypeError(f"topk(): argument 'k' (position 2) must be int, not {type(k).__name__}")
+    m = PyNumber_Index(k)
     if m < 0 or m > n:
         raise RuntimeError(f"selected index k out of range: k = {k}, size of dimension {at} is {n} (shape "
                            f"{list(input.shape)})")
@@ -258,7 +260,7 @@ cdef tuple pick(Tensor input, str name, object dim, object keepdim, int64_t k, i
 
 def kthvalue(Tensor input, k, dim=-1, keepdim=False):
     """The body of ``taeda.kthvalue``."""
-    return pick(input, "kthvalue", dim, keepdim, k, 0)
+    return pick(input, "kthvalue", dim, keepdim, PyNumber_Index(k), 0)
 
 
 def median(Tensor input, dim, keepdim=False):

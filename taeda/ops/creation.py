@@ -732,6 +732,8 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
                 [1., 0., 0.]])
     """
     m = n if m is None else m
+    if not n.__class__ is int is m.__class__:
+        n, m = (_core.whole_numbers(x, "eye", label) for x, label in ((n, "n"), (m, "m")))
     if n < 0 or m < 0:
         raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {m}")
     if dtype is None:

@@ -48,6 +48,22 @@ def test_numbers_of_numpy(kind):
     assert results[1] == pytest.approx(results[0], rel=1e-4, abs=1e-5)
 
 
+class _Index:
+    def __index__(self):
+        return 1
+
+
+INDICES = """x.topk(i)|x.kthvalue(i)|f.eye(i)|f.eye(3, i)|f.ones(2, 2).tril(i)
+f.ones(2, 2).triu(i)"""
+
+
+@pytest.mark.parametrize("call", INDICES.replace("\n", "|").split("|"))
+def test_objects_that_stand_for_a_number(call):
+    made = [eval(call, {"f": f, "x": f.tensor([3.0, 1.0, 2.0]), "i": _Index()}) for f in (torch, taeda)]
+    want, got = ([x.tolist() for x in (m if isinstance(m, tuple) else (m,))] for m in made)
+    assert got == want
+
+
 OLDER = """f.add(x, 2, y)|f.sub(x, 2.5, y)|x.add(2, y)|x.clone().add_(-0.1, y)|x.clone().sub_(2, y)|x.clone().add_(2, other=y)
 f.add(x, 2, y, out=f.zeros(2))|f.addcmul(x, 2, y, y)|x.clone().addcmul_(0.1, x, y)|f.addcmul(x, 2, tensor1=y, tensor2=x)
 f.addcdiv(x, 2, y, y)|x.clone().addcdiv_(-0.1, x, y)|f.addmm(2, m, 3, m, m)|f.addmm(2, m, m, m)|m.addmm(2, 3, m, m)
