@@ -83,7 +83,12 @@ def to(
         elif isinstance(a, Tensor):
             other = a
         elif isinstance(a, bool):
-            flags = (*flags, a)
+            if a is args[0]:
+                dtype = _core.bool_  # PyTorch takes it for the type
+            elif len(args) > 1 and a is args[1] and dtype is None and other is None:
+                raise TypeError("to() received an invalid combination of arguments: a bool follows a dtype or a Tensor")
+            else:
+                flags = (*flags, a)
         elif isinstance(a, int):
             device = a
         elif a is not None:
@@ -109,6 +114,7 @@ def to(
     if not stays:
         if device is not None:
             number_of(device)
+            copy = copy or (input.is_cpu and _core.device(device).type == "cpu")  # "cpu:0", which counts as another
         elif other is not None and other.device != input.device:
             device = other.device
         if device is not None and not input.is_meta:

@@ -27,6 +27,23 @@ def given(f, call):
             return error
 
 
+@pytest.mark.parametrize(
+    "args",
+    [("cpu",), ("cpu:0",), (True,), (False,), (True, True), ("cpu", True), (None, True), ("cpu", None, True),
+     (float, True), (float, False, True), ("cpu", float, False, True)],
+)  # fmt: skip
+def test_to_by_position(args):
+    """The dtype, the device, and whether it is a copy; a bool that comes first is a dtype."""
+
+    def call(f):
+        x, values = f.arange(3.0), [f.float32 if a is float else a for a in args]
+        made = x.to(*values)
+        return made.dtype, made.device, made is x
+
+    want, got = given(torch, call), given(taeda, call)
+    assert type(got) is type(want) and (got == want or isinstance(want, Exception))
+
+
 def same(call):
     want, got = (given(f, call) for f in (torch, taeda))
     if isinstance(want, Exception):
