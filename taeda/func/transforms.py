@@ -278,7 +278,7 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
         A function with the arguments of ``func``. Its gradients have the shapes and dtypes of the arguments.
 
     Raises:
-        RuntimeError: in a call, the output is not one number, or an argument is no floating-point or complex tensor.
+        RuntimeError: in a call, the output is no real scalar, or an argument is no floating-point or complex tensor.
 
     Examples:
         >>> def f(x):
@@ -335,6 +335,8 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
                 f"Expected f(*args) to return a scalar tensor, got tensor with {out.dim()} dims. Maybe you wanted to "
                 f"use the vjp or jacrev APIs instead?"
             )
+        if out.is_complex() and out.requires_grad:
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
         create = inputs.needs_graph([out])
         with nullcontext() if create else no_grad():
             made = [plain(g) for g in inputs.gradients([out], [as_one(None, out)], create, create)]
@@ -359,7 +361,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
             shape, and gives a tuple with one for each argument.
 
     Raises:
-        RuntimeError: an output is no tensor; in ``vjp_fn``, a cotangent has another shape.
+        RuntimeError: an output is no floating-point or complex tensor; in ``vjp_fn``, a cotangent has another shape.
 
     Examples:
         >>> output, vjp_fn = taeda.func.vjp(lambda x: x * taeda.tensor([1.0, 10.0]), taeda.tensor(3.0))
@@ -378,6 +380,11 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
     with inputs, enable_grad():
         out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
     outputs, shape = _tensors(out, name, "the output of f")
+    for o in outputs:
+        if not (o.is_floating_point() or o.is_complex()):
+            raise RuntimeError(
+                f"{name}: All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {o.dtype}"
+            )
 
     @on_values
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:

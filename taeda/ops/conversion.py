@@ -625,6 +625,8 @@ def resize_(input, *args, size=None, memory_format=None):
     shape = _core.whole_numbers(tuple(spread(args, size)), "resize_", "size")
     if input.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+    if input._without_memory is not None:
+        raise RuntimeError(f"resize_(): not for {input._without_memory}")
     count, before = 1, input.numel()
     for n in shape:
         if n < 0:

@@ -74,6 +74,11 @@ def test_errors():
         grad(lambda x: x.sum())(taeda.ones(2, dtype=taeda.int64))
     with pytest.raises(RuntimeError, match="aux"):
         grad(lambda x: x.sum(), has_aux=True)(X)
+    with pytest.raises(RuntimeError, match="real scalar outputs but got"):
+        grad(lambda x: x.sum() * 1j)(X)
+    for of in (jacrev(lambda x: (x, x > 1)), lambda x: vjp(lambda x: x.long(), x)):
+        with pytest.raises(RuntimeError, match="must be floating-point or complex Tensors, got Tensor with dtype"):
+            of(X)
 
 
 def test_transforms_and_ordinary_autograd():

@@ -109,3 +109,8 @@ def test_results_that_are_no_tensors_where_out_dims_is_none():
     assert vmap(lambda a: None, out_dims=None)(x) is None
     with pytest.raises(ValueError, match="must only return Tensors"):
         vmap(lambda a: (a.sum(), 3))(x)
+
+
+def test_what_has_other_sizes_in_memory_is_not_resized():
+    with pytest.raises(RuntimeError, match="not for a tensor batched by vmap"):
+        taeda.vmap(lambda v: v.clone().resize_(2))(taeda.ones(2, 3))
