@@ -13,7 +13,7 @@ from . import ir
 from .builtins import raise_exception
 from .dtypes import CONVERT
 from .hooks import HOOKS
-from .types import ClassType, Mismatch, NamedTupleType, ScriptObject, Type, _convert, is_subtype, type_of
+from .types import ClassType, Mismatch, NamedTupleType, ScriptObject, Type, _convert, is_kind, type_of
 
 BREAK, CONTINUE, RETURN = "break", "continue", "return"
 Closure = Callable[[list], Any]
@@ -255,7 +255,7 @@ def _is_instance(e: ir.IsInstance) -> Closure:
 def is_instance(value: Any, types: list[Type]) -> bool:
     """Whether ``value`` is of one of ``types``."""
     found = type_of_any(value)
-    return any(is_subtype(found, t) or (found.name == t.name and value in ([], {})) for t in types)
+    return any(is_kind(found, t) or (found.name == t.name and value in ([], {})) for t in types)
 
 
 def type_of_any(value: Any) -> Type:

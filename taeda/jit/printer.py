@@ -229,7 +229,8 @@ class Printer:
         return f"{word}({self.name(e.type)}, {self.show(e.value)})"
 
     def _is_instance(self, e: ir.IsInstance) -> str:
-        types = [self.name(t) for t in e.types]
+        bare = ("List", "Tuple", "Dict")
+        types = [t.name.lower() if t.name in bare and not t.args else self.name(t) for t in e.types]
         return f"isinstance({self.show(e.value)}, {types[0] if len(types) == 1 else '(' + ', '.join(types) + ')'})"
 
     def _iterate(self, e: ir.Iterate) -> str:

@@ -22,7 +22,6 @@ from .sugar import (
     Value,
     _in_loop,
     _int,
-    _is_kind,
     _known,
     _load,
 )  # fmt: skip
@@ -39,6 +38,7 @@ from .types import (
     EnumType,
     Type,
     choices,
+    is_kind,
     is_subtype,
     is_tuple,
     list_of,
@@ -683,7 +683,7 @@ class Statements(Part):
         value = self.value(self.emit(node.args[0]), node)
         wanted = self._types(node.args[1])
         given = choices(value.type)
-        yes = [t for t in given if any(_is_kind(t, w) for w in wanted)]
+        yes = [t for t in given if any(is_kind(t, w) for w in wanted)]
         no = [t for t in given if t not in yes]
         if value.type is not ANY:
             if not no:

@@ -18,8 +18,6 @@ from .types import (
     TENSOR,
     ClassType,
     Type,
-    is_subtype,
-    is_tuple,
 )  # fmt: skip
 
 #: Ops of Python's operators, and the method that a class may have for it.
@@ -147,14 +145,6 @@ def _device(text: str) -> ir.Const:
 
 def _is_module(value: Any) -> bool:
     return isinstance(value, ir.Expr) and isinstance(value.type, ClassType) and value.type.is_module
-
-
-def _is_kind(t: Type, wanted: Type) -> bool:
-    return (
-        is_subtype(t, wanted)
-        or (not wanted.args and wanted.name == t.name)
-        or (wanted.name == "Tuple" and not wanted.args and is_tuple(t))
-    )
 
 
 def _load(target: ast.expr) -> ast.expr:

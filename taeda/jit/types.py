@@ -298,6 +298,15 @@ def is_subtype(a: Type, b: Type) -> bool:
     return False
 
 
+def is_kind(t: Type, wanted: Type) -> bool:
+    """Whether ``isinstance`` holds for a value of type ``t``; a bare ``list``, ``tuple`` or ``dict`` has any items."""
+    return (
+        is_subtype(t, wanted)
+        or (not wanted.args and wanted.name == t.name)
+        or (wanted.name == "Tuple" and not wanted.args and is_tuple(t))
+    )
+
+
 def implements(a: ClassType | InterfaceType, b: InterfaceType) -> bool:
     """Whether ``a`` has the methods of the interface ``b``."""
     for name, (wanted, result) in b.methods.items():

@@ -1,7 +1,7 @@
 """Eleven more programs after PyTorch's reference of the language: methods of containers and texts, attributes, inheritance."""
 
 import math
-from typing import Dict, Final, List, Optional, Tuple, Union
+from typing import Any, Dict, Final, List, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -260,5 +260,17 @@ def sides():
         made = [k == x, 0.5 != x, k - x, k / (x + 9.0), 2 * x, x * flag, x + flag, 1 >= x.to(torch.int64)]
         counts = torch.arange(3) & flag & (k < 5)
         return chosen, between, made, counts, (x.abs() + 1.5).lgamma()
+
+    return run
+
+
+@newcomer(([1],), ((1, 2.0),), (3,), (["a"],), (2.0,))
+def kinds_of_what_may_be_anything():
+    def run(x: Any) -> int:
+        if isinstance(x, list):
+            return 1
+        if isinstance(x, (tuple, int)):
+            return 2
+        return 0
 
     return run
