@@ -287,6 +287,8 @@ def _at(x: Tensor, indices: Tensor, n: int) -> Tensor:
 def _max_pool_gradient(g, input_shape, indices, size, kernel, stride, padding, dilation, adaptive):
     adjoint = _deferred_max_pool_adjoint if defers_ops() else _max_pool_adjoint
     windows = None if adaptive or max(dilation) > 1 else (kernel, stride, padding)
+    if max(dilation) > 1 and max(padding):  # a window of padding alone has the index -1
+        g, indices = g.masked_fill(indices < 0, 0.0), indices.clamp(min=0)
     return adjoint(g, indices, tuple(input_shape[-len(size) :]), windows)
 
 

@@ -1,6 +1,7 @@
 """Convolution and pooling against loops over windows; derivatives against finite differences; errors."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -232,6 +233,19 @@ def test_errors(call, says):
     """RuntimeError, with sizes."""
     with pytest.raises(RuntimeError, match=says):
         call()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_windows_of_padding_alone(n):
+    """Dilated windows may hold no element: minus infinity, and no gradient, which was written beside the plane."""
+    x = taeda.arange(1.0, 2 * 3**n + 1).reshape((1, 2) + (3,) * n).requires_grad_()
+    pool = getattr(F, f"max_pool{n}d")
+    y, places = pool(x, 2, stride=1, padding=1, dilation=4, return_indices=True)
+    (2 * y).sum().backward()
+    assert y.flatten().tolist() == [-math.inf] * 2 and places.flatten().tolist() == [-1] * 2 and not x.grad.any()
+    y = pool(x, 2, stride=1, padding=1, dilation=3)  # windows of one element, or of one and padding
+    (slope,) = taeda.autograd.grad((y**2).sum(), x, create_graph=True)
+    assert taeda.equal(slope, taeda.where(slope != 0, 2 * x, 0.0)) and slope.count_nonzero() == y.numel()
 
 
 def test_threads_do_not_change_a_bit():
