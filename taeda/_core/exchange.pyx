@@ -896,9 +896,9 @@ def numpy_(self, *, force=False):
 def to_array(self, dtype=None, copy=None):
     """``__array__``: see :meth:`numpy`."""
     if not (<Tensor>self).device_type and self.requires_grad and is_grad_enabled():
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead. To keep "
-                           "the gradient, give a function of NumPy a tensor, and not a list of tensors: np.stack makes "
-                           "one of the list")
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead. To "
+                           "keep the gradient, give a function of NumPy a tensor, and not a list of tensors: np.stack "
+                           "makes one of the list")
     array = numpy_(self)
     if dtype is not None and array.dtype != dtype:
         if copy is False:
