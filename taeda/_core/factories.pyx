@@ -58,9 +58,10 @@ def finish(Tensor result, out, bint requires_grad, device=None, str name=""):
     """``result``, whose first filling is no write to count, or ``out`` with its sizes and elements."""
     if device is not None:
         check_device(device)
-    if out is not None:
-        return callbacks.finish(result, out, name)
-    result.storage.version = 0
+    if out is None:
+        result.storage.version = 0
+    else:
+        result = callbacks.finish(result, out, name)
     return result.requires_grad_() if requires_grad else result
 
 

@@ -42,9 +42,22 @@ _PRODUCTS = {
 }  # fmt: skip
 
 
+_DIMS = {
+    "mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1), "addmm": (2, 2), "addmv": (2, 1), "baddbmm": (3, 3),
+}  # fmt: skip
+
+
+def _check_dims(call: Call, a: Any, b: Any) -> None:
+    """Raise unless the examples have the dimensions that the op takes: ``matmul`` takes more."""
+    dims = a.dim(), b.dim()
+    if dims != _DIMS.get(call.op.name, dims):
+        raise RuntimeError(f"{call.op.name}: shapes of the examples do not fit: {list(a.shape)} and {list(b.shape)}")
+
+
 @rule(*_PRODUCTS)
 def _matmul(call: Call) -> Any:
     a, b = (call[n] for n in _PRODUCTS[call.op.name])
+    _check_dims(call, a, b)
     return call.wrap(_product(call, a, b))
 
 
@@ -57,6 +70,7 @@ def _conjugated_product(call: Call) -> Any:
 @rule("addmm", "addmv", "baddbmm")
 def _add_product(call: Call) -> Any:
     first, a, b, beta, alpha = (call[n] for n in call.op.params)
+    _check_dims(call, a, b)
     product = call.mode.wrap(_product(call, a, b)) if call.mode.holds(a) or call.mode.holds(b) else OPS["matmul"](a, b)
     with modes([*_core.mode_stack(), call.mode]):
         product = product if alpha == 1 else product * alpha

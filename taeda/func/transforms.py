@@ -55,7 +55,7 @@ class _Inputs:
         self.name = name
         for t in tensors:
             if not isinstance(t, Tensor):
-                raise ValueError(
+                raise (RuntimeError if name == "jvp" else ValueError)(
                     f"{name}: Expected all inputs to be Tensors, got {type(t).__name__}. Use argnums to choose what to "
                     "differentiate."
                 )
@@ -214,6 +214,8 @@ def _chosen(args: tuple, argnums: Any, name: str) -> tuple[tuple[int, ...], Any]
     if not positions:
         raise RuntimeError("argnums must be non-empty")
     for p in positions:
+        if not isinstance(p, int):
+            raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {argnums}")
         if not -len(args) <= p < len(args):
             raise RuntimeError(f"{name}: Got argnum={p}, but only {len(args)} positional inputs")
     positions = tuple(p % len(args) for p in positions)

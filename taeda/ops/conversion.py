@@ -623,7 +623,7 @@ def resize_(input, *args, size=None, memory_format=None):
                 [3, 4]])
     """
     shape = _core.whole_numbers(tuple(spread(args, size)), "resize_", "size")
-    if input.requires_grad:
+    if input.requires_grad and not _core.is_inference_mode_enabled():
         raise RuntimeError("cannot resize variables that require grad")
     if input._without_memory is not None:
         raise RuntimeError(f"resize_(): not for {input._without_memory}")

@@ -275,7 +275,7 @@ def einsum(*args):
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = list(operands[0])
     if not operands:
-        raise RuntimeError("einsum(): must provide at least one operand")
+        raise ValueError("einsum(): must provide at least one operand")
     for x in operands:
         if not isinstance(x, Tensor):
             raise TypeError(f"einsum(): expected Tensors as operands, got {type(x).__name__}")

@@ -642,9 +642,7 @@ def randperm(
     t = _permutation(n, generator)
     if wanted is not t.dtype:
         t = t.to(wanted)
-    if out is not None:
-        return factories.new("randperm", (n,), None, None, out, None).copy_(t)
-    return finish(t, None, requires_grad)
+    return finish(t, out, requires_grad, None, "randperm")
 
 
 @primitive(core.permutation, method=False, out=False, random=True)

@@ -172,3 +172,21 @@ def test_nothing_is_recorded_in_inference_mode():
             assert not (x * 2).requires_grad
         assert not taeda.is_grad_enabled() and taeda.is_inference_mode_enabled()
     assert taeda.is_grad_enabled() and (x * 2).requires_grad
+
+
+def test_leaves_of_inference_mode_are_resized():
+    with taeda.inference_mode():
+        x = taeda.ones(4, requires_grad=True).resize_(2, 1)
+    assert x.is_inference() and x.requires_grad and x.shape == (2, 1)
+    with taeda.no_grad(), pytest.raises(RuntimeError, match="resize"):
+        taeda.ones(4, requires_grad=True).resize_(2, 1)
+
+
+@pytest.mark.parametrize("call", ["zeros(3)", "empty(3)", "full((3,), 2.0)", "arange(3)", "eye(3)", "randperm(3)"])
+def test_factories_into_a_tensor_that_is_to_require_grad(call):
+    name, rest = call.split("(", 1)
+    out = taeda.empty(0)
+    made = eval(f"taeda.{name}({rest[:-1]}, out=out, requires_grad=True)", {"taeda": taeda, "out": out})
+    assert made is out and out.requires_grad and out.is_leaf
+    if name == "full":
+        assert out.tolist() == [2, 2, 2]

@@ -609,3 +609,14 @@ def test_functions_without_a_result(made):
     ):
         with pytest.raises(RuntimeError):
             call(lambda x: made)
+
+
+def test_types_of_the_errors_of_arguments():
+    x = taeda.ones(3)
+    for name in ("grad", "jacrev", "jacfwd", "hessian"):
+        with pytest.raises(RuntimeError, match="argnums"):
+            getattr(taeda.func, name)(lambda a, b: (a * b).sum(), argnums=(0, "1"))(x, x)
+    with pytest.raises(RuntimeError, match="Tensors"):
+        taeda.func.jvp(lambda a: a * 2, (1.0,), (x,))
+    with pytest.raises(ValueError, match="operand"):
+        taeda.einsum("", [])

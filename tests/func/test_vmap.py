@@ -114,3 +114,15 @@ def test_results_that_are_no_tensors_where_out_dims_is_none():
 def test_what_has_other_sizes_in_memory_is_not_resized():
     with pytest.raises(RuntimeError, match="not for a tensor batched by vmap"):
         taeda.vmap(lambda v: v.clone().resize_(2))(taeda.ones(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("mm", [(3, 4, 5), (5, 4)]), ("mm", [(4,), (4,)]), ("mv", [(3, 4), (4, 1)]), ("bmm", [(3, 4), (4, 1)]),
+        ("addmm", [(3,), (3,), (3, 3)]), ("baddbmm", [(3, 3), (3, 3), (3, 3)]),
+    ],
+)  # fmt: skip
+def test_products_of_examples_with_other_dimensions_are_errors(name, shapes):
+    with pytest.raises(RuntimeError, match="do not fit"):
+        vmap(getattr(taeda, name))(*[taeda.ones(2, *shape) for shape in shapes])
