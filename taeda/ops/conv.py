@@ -337,6 +337,10 @@ def _as_convolution(input, weight, bias, stride, padding, dilation, groups):
     """The same by the canonical op, which has numbers for padding."""
     n = weight.dim() - 2
     if isinstance(padding, str):
+        spread = _tuple(dilation, n, "conv", "dilation")
+        odd = [d * (k - 1) % 2 for d, k in zip(spread, weight.shape[2:], strict=True)] if padding == "same" else [0]
+        if any(odd):  # one more at the end
+            input = OPS["constant_pad_nd"](input, [x for one in reversed(odd) for x in (0, one)])
         _, padding, dilation = _steps("conv", n, weight.shape, stride, padding, dilation)
     if input.dim() == n + 1:
         made = _as_convolution(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups)

@@ -88,3 +88,12 @@ def test_fixed_sizes(name):
     make, inputs = MODELS[name]
     model = make().eval()
     _expect(export(model, inputs(2, 6)), model, inputs(2, 6))
+
+
+def test_convolutions_that_keep_the_size_unevenly_are_decomposed():
+    layer, x = nn.Conv2d(4, 6, (4, 2), padding="same", dilation=(1, 3)), taeda.randn(2, 4, 7, 9)
+    program = export(layer, (x,)).run_decompositions()
+    called = {n.target.__name__ for n in program.graph.nodes if n.op == "call_function"}
+    assert called == {"constant_pad_nd", "convolution"}
+    for image in (x, x[0]):
+        close(export(layer, (image,)).run_decompositions().module()(image), layer(image))

@@ -443,6 +443,18 @@ def test_recurrent_layers_of_any_length(kind, options):
     compare(alone, model, inputs(12, 5)[0])
 
 
+def test_sizes_of_blocks_and_diagonals_may_change():
+    class Blocks(nn.Module):
+        def forward(self, x, y):
+            blocks = nn.functional.pixel_unshuffle(x, 2), nn.functional.pixel_shuffle(x, 2)
+            return *blocks, y.diag_embed(1), y[:, 0].diag(), y.diagonal_scatter(y[:, 0] * 2, 0, 0, 1)
+
+    h, w, m = (taeda.export.Dim(name) for name in "hwm")
+    sizes = {2: 2 * h, 3: 2 * w}, {0: m, 1: m}
+    program = taeda.onnx.export(Blocks(), (taeda.randn(2, 8, 4, 6), taeda.randn(3, 3)), dynamic_shapes=sizes)
+    compare(program, Blocks(), taeda.randn(2, 8, 6, 2), taeda.randn(5, 5))
+
+
 def test_complex_numbers():
     class Spectrum(nn.Module):
         def __init__(self):

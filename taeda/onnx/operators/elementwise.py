@@ -16,10 +16,11 @@ from ..pairs import BINARY, FLOATING, UNARY
 from ..table import op
 
 # ---- one input -------------------------------------------------------------------------------------------------------
-for _name, _function in {
+_UNARY: dict[str, Callable] = {
     **FLOATING, **UNARY, "BitwiseNot": taeda.bitwise_not, "Ceil": taeda.ceil, "Floor": taeda.floor,
     "IsNaN": taeda.isnan, "Mish": F.mish, "Not": taeda.logical_not, "Round": taeda.round,
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _function in _UNARY.items():
     op(_name)(_function)
 
 

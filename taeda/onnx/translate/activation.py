@@ -31,12 +31,6 @@ def elu(g: Writer, input: Value, alpha: float = 1.0, inplace: bool = False) -> V
     return g.Elu(input, alpha=float(alpha))
 
 
-@translates("celu nn.functional.celu")
-def celu(g: Writer, input: Value, alpha: float = 1.0, inplace: bool = False) -> Value:
-    positive = g.Max(input, 0.0)
-    return g.Add(positive, g.Mul(g.Sub(g.Exp(g.Mul(g.Min(input, 0.0), 1 / alpha)), 1.0), float(alpha)))
-
-
 @translates("selu nn.functional.selu")
 def selu(g: Writer, input: Value, inplace: bool = False) -> Value:
     return g.Selu(input)

@@ -22,9 +22,8 @@ from .table import TRANSLATORS
 PARTS = {complex64: float32, complex128: float64, complex32: float16}
 #: Ops of which each part's result follows from the same part alone. Views and what moves elements are such ops too.
 _APART = """
-    identity Tensor.expand_as as_strided tril triu constant_pad_nd operator.getitem gather add sub neg sum mean cumsum
-    where where_select diag_embed zeros ones full full_like select_scatter slice_scatter index_put scatter scatter_add
-    index_add
+    identity as_strided tril triu constant_pad_nd operator.getitem gather add sub neg sum mean cumsum where where_select
+    zeros ones full full_like select_scatter slice_scatter index_put scatter scatter_add index_add
 """.split()
 #: The arguments of those that are never complex, whatever dtype they have.
 _REAL_FIRST = frozenset("where where_select".split())

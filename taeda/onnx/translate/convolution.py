@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..writer import Unsupported, Value, Writer, is_static
-from .shape import padded, static_size
+from .shape import static_size
 from .table import translates
 
 
@@ -43,27 +43,6 @@ def convolution(
         made = g.Pad(made, [0] * (count + 2) + [0, 0, *rest])
         made = made if bias is None else g.Add(made, g.Reshape(bias, [1, -1] + [1] * count))
     return g.Squeeze(made, [0]) if single else made
-
-
-def _register(name: str) -> None:
-    @translates(name)
-    def conv(
-        g: Writer, input: Value, weight: Value, bias: Value | None = None, stride: Any = 1, padding: Any = 0,
-        dilation: Any = 1, groups: int = 1,
-    ) -> Value:  # fmt: skip
-        if not isinstance(padding, str):
-            return convolution(g, input, weight, bias, stride, padding, dilation, False, 0, groups)
-        count = weight.rank - 2
-        if padding == "valid":
-            return convolution(g, input, weight, bias, stride, 0, dilation, False, 0, groups)
-        spread = several(dilation, count)
-        total = [(static_size(weight, d + 2, "padding='same'") - 1) * spread[d] for d in range(count)]
-        pads = [n for t in reversed(total) for n in (t // 2, t - t // 2)]  # the odd one goes to the end
-        return convolution(g, padded(g, input, pads), weight, bias, stride, 0, dilation, False, 0, groups)
-
-
-for _count in (1, 2, 3):
-    _register(f"conv{_count}d")
 
 
 def _windows(g: Writer, x: Value, kernel: list, dilation: list, padding: list, stride: list) -> tuple[list, np.ndarray]:

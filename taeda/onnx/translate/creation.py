@@ -100,18 +100,6 @@ def linspace(g: Writer, start: Any, end: Any, steps: int, **options: Any) -> Val
     return g.constant(creation.linspace(start, end, steps, dtype=dtype))
 
 
-@translates("logspace")
-def logspace(g: Writer, start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Value:
-    exponents = g.cast(linspace(g, start, end, steps), float64)
-    return g.cast(g.Pow(g.constant(float(base), float64), exponents), g.result.dtype)
-
-
-@translates("eye")
-def eye(g: Writer, n: Any, m: Any = None, **options: Any) -> Value:
-    m = n if m is None else m
-    return g.EyeLike(filled(g, [n, m], 0, g.result.dtype), dtype=g.result.dtype)
-
-
 def _fixed(name: str, *sizes: Any) -> None:
     if not is_static(sizes):
         raise Unsupported(f"{name} of sizes that are not fixed; leave them out of dynamic_shapes")

@@ -109,12 +109,6 @@ def fmod(g: Writer, input: Any, other: Any) -> Value:
     return g.Mod(*wide(g, input, other), fmod=1)
 
 
-@translates("lerp")
-def lerp(g: Writer, input: Value, end: Value, weight: Any) -> Value:
-    weight = g.cast(weight, input.dtype)
-    return g.Add(input, g.Mul(weight, g.Sub(end, input)))
-
-
 @translates("pow")
 def power(g: Writer, input: Any, exponent: Any) -> Value:
     if exponent in (2, 3) and isinstance(exponent, (int, float)):
@@ -171,12 +165,6 @@ def trunc(g: Writer, input: Value) -> Value:
 # ---- exponentials ----------------------------------------------------------------------------------------------------
 
 
-@translates("exp2")
-def exp2(g: Writer, input: Value) -> Value:
-    x = floating(g, input)
-    return g.Pow(g.constant(2.0, x.dtype), x)
-
-
 @translates("expm1")
 def expm1(g: Writer, input: Value) -> Value:
     """``tanh(x / 2) * (exp(x) + 1)``, exact near 0."""
@@ -216,12 +204,6 @@ def logaddexp(g: Writer, input: Value, other: Value) -> Value:
 def hypot(g: Writer, input: Value, other: Value) -> Value:
     a, b = g.promoted(input, other, floating=True)
     return g.Sqrt(g.Add(g.Mul(a, a), g.Mul(b, b)))
-
-
-@translates("sinc")
-def sinc(g: Writer, input: Value) -> Value:
-    x = g.Mul(floating(g, input), math.pi)
-    return g.Where(g.Equal(x, 0.0), g.constant(1.0, x.dtype), g.Div(g.Sin(x), x), dtype=x.dtype)
 
 
 @translates("angle")

@@ -13,8 +13,6 @@ from ...ops import exchange
 from ...ops.creation import zeros
 from ...types import iinfo
 from ..writer import Unsupported, Value, Writer, is_static
-from .shape import diagonal as diagonal_of
-from .shape import static_size
 from .table import translates
 
 _FAR = 2**63 - 1
@@ -337,44 +335,6 @@ def index_reduce(
 ) -> Value:
     places, dim = _spread(g, input, dim, index)
     return scatter_reduce(g, input, dim, places, source, reduce, include_self=include_self)
-
-
-@translates("put")
-def put(g: Writer, input: Value, index: Value, source: Value, accumulate: bool = False) -> Value:
-    line, places = g.Reshape(input, [-1]), g.Unsqueeze(g.Reshape(index, [-1]), [-1])
-    made = g.ScatterND(line, places, g.Reshape(source, [-1]), reduction="add" if accumulate else None)
-    return g.Reshape(made, g.sizes_of(input))
-
-
-@translates("nn.functional.one_hot")
-def one_hot(g: Writer, tensor: Value, num_classes: int = -1) -> Value:
-    if num_classes < 0:
-        raise Unsupported("one_hot without num_classes, whose result's size depends on values; pass num_classes")
-    classes = g.constant(np.arange(num_classes))
-    return g.cast(g.Equal(g.unsqueeze(g.cast(tensor, int64), [-1]), classes), int64)
-
-
-@translates("diag_embed")
-def diag_embed(g: Writer, input: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Value:
-    n, rank = static_size(input, -1, "diag_embed"), input.rank + 1
-    size = n + abs(offset)
-    if not is_static(g.result.shape):
-        raise Unsupported("diag_embed of sizes that are not fixed")
-    mask = np.eye(size, k=offset, dtype=bool)
-    wide = g.constant(np.pad(np.arange(n), (max(offset, 0), max(-offset, 0))), int64)  # the element of a column
-    columns = g.Gather(input, wide, axis=-1)
-    made = g.Where(g.constant(mask), g.Unsqueeze(columns, [-2]), g.constant(0, input.dtype), dtype=input.dtype)
-    made.shape = [*input.shape[:-1], size, size]
-    dim1, dim2 = dim1 % rank, dim2 % rank
-    order = list(range(rank - 2))
-    for place, source in sorted([(dim1, rank - 2), (dim2, rank - 1)]):
-        order.insert(place, source)
-    return g.transpose(made, order)
-
-
-@translates("diag")
-def diag(g: Writer, input: Value, diagonal: int = 0) -> Value:
-    return diagonal_of(g, input, diagonal) if input.rank == 2 else diag_embed(g, input, diagonal)
 
 
 @translates("nonzero argwhere")

@@ -73,11 +73,6 @@ def _infinite(g: Writer, x: Value) -> Value:
     return x if g.opset >= 20 or x.dtype in (float32, float64) else g.cast(x, float32)
 
 
-@translates("isreal")
-def isreal(g: Writer, input: Value) -> Value:
-    return _filled(g, input, True)
-
-
 def _filled(g: Writer, x: Value, value: bool) -> Value:
     return g.Expand(g.constant(value), g.sizes_of(x))
 

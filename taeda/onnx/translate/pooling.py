@@ -11,7 +11,6 @@ from ..._core import float16, float32, float64, int8, int64, uint8
 from ...types import iinfo
 from ..writer import Value, Writer, is_static
 from .convolution import several
-from .elementwise import power
 from .shape import padded, static_size
 from .table import translates
 
@@ -116,18 +115,6 @@ def _register_max(count: int) -> None:
         return _avg_pool(
             g, input, kernel, steps, several(padding, count), ceil_mode, count_include_pad, divisor_override
         )
-
-    @translates(f"nn.functional.lp_pool{count}d")
-    def lp_pool(
-        g: Writer, input: Value, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-    ) -> Value:
-        kernel = several(kernel_size, count)
-        steps = several(stride, count) if stride not in (None, (), []) else kernel
-        x = power(g, input, float(norm_type))
-        x.shape = input.shape
-        mean = _avg_pool(g, x, kernel, steps, [0] * count, ceil_mode, True, None)
-        total = g.Mul(mean, float(math.prod(kernel)))  # NaN where it is negative, as in PyTorch
-        return g.Pow(total, g.constant(1 / norm_type, input.dtype))
 
     @translates("adaptive_avg_pool1d" if count == 1 else f"nn.functional.adaptive_avg_pool{count}d")
     def adaptive_avg(g: Writer, input: Value, output_size: Any) -> Value:

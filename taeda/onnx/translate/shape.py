@@ -53,10 +53,7 @@ def reshape(g: Writer, input: Value, *given: Any, shape: Any = None, size: Any =
     return g.reshape(input, g.result.shape, sizes)
 
 
-@translates(
-    "view_alias clone identity Tensor.contiguous detach resolve_conj resolve_neg resolved real conj conj_physical "
-    "conjugated conjugated_view"
-)
+@translates("clone identity Tensor.contiguous detach resolved real conj conj_physical conjugated conjugated_view")
 def same(g: Writer, input: Value, *args: Any, **options: Any) -> Value:
     if input.dtype.is_complex:
         raise Unsupported("ONNX's ops have no complex numbers; keep real and imaginary parts in a last dimension")
@@ -93,11 +90,6 @@ def unsqueeze(g: Writer, input: Value, dim: int) -> Value:
 @translates("expand")
 def expand(g: Writer, input: Value, *given: Any, size: Any = (), implicit: bool = False) -> Value:
     return g.expand(input, g.result.shape, flat(given or (size,)))
-
-
-@translates("Tensor.expand_as")
-def expand_as(g: Writer, input: Value, other: Value) -> Value:
-    return g.Expand(input, g.sizes_of(other))
 
 
 @translates("repeat")
@@ -249,29 +241,3 @@ def _wrapped(g: Writer, x: Value, before: list, after: list) -> Value:
         if left or right:
             x = g.Concat(*left, x, *right, axis=dim, shape=[None] * x.rank)
     return x
-
-
-@translates("pixel_shuffle")
-def pixel_shuffle(g: Writer, input: Value, upscale_factor: int) -> Value:
-    if input.rank == 4 and not is_static(input.shape):
-        return g.DepthToSpace(input, blocksize=upscale_factor, mode="CRD")
-    r, (c, h, w) = upscale_factor, _image_sizes(input)
-    return _blocks(g, input, [c // r**2, r, r, h, w], [0, 1, 4, 2, 5, 3], [c // r**2, h * r, w * r])
-
-
-@translates("pixel_unshuffle")
-def pixel_unshuffle(g: Writer, input: Value, downscale_factor: int) -> Value:
-    r, (c, h, w) = downscale_factor, _image_sizes(input)
-    return _blocks(g, input, [c, h // r, r, w // r, r], [0, 1, 3, 5, 2, 4], [c * r * r, h // r, w // r])
-
-
-def _image_sizes(x: Value) -> list[int]:
-    return [static_size(x, d, "pixel_shuffle") for d in (-3, -2, -1)]
-
-
-def _blocks(g: Writer, x: Value, inner: list, order: list[int], outer: list) -> Value:
-    """``x``, images of any batch, cut in blocks of five sizes, their dimensions in another order, joined again."""
-    first = math.prod(map(int, x.shape[:-3])) if is_static(x.shape) else -1
-    cut = g.Reshape(x, [first, *inner], allowzero=1)
-    made = g.Reshape(g.Transpose(cut, perm=order), [first, *outer], allowzero=1)
-    return g.reshape(made, g.result.shape, [0, *outer])

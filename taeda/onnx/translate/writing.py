@@ -73,13 +73,6 @@ def slice_scatter(
     return g.Concat(*parts, axis=dim) if len(parts) > 1 else parts[0]
 
 
-@translates("diagonal_scatter")
-def diagonal_scatter(
-    g: Writer, input: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Value:  # fmt: skip
-    return _written(g, input, np.diagonal(_places_of(input), offset, dim1, dim2), src)
-
-
 @translates("as_strided_scatter Tensor.as_strided_scatter")
 def as_strided_scatter(
     g: Writer, input: Value, src: Value, size: Sequence, stride: Sequence, storage_offset: Any = None
