@@ -1180,7 +1180,7 @@ def _uniform(f: Function, seed: Value, index: Value) -> Value:
     low, word = 0xFFFFFFFF, 32
     key, left, right = seed & low, index & low, (index >> word) ^ (seed >> word)
     for _ in range(10):
-        product = left * 0xD256D193
-        left, right = (product >> word) ^ key ^ right, product & low
+        product = (left & low) * 0xD256D193  # the instruction reads the lower words, so the mask takes none
+        left, right = (product >> word) ^ key ^ right, product
         key = (key + 0x9E3779B9) & low
     return (left.to(U32) >> 8).to(F32) * 2.0**-24
