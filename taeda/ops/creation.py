@@ -684,13 +684,13 @@ def logspace(
         dtype = out.dtype if out is not None else _core.get_default_dtype()
     start = start if isinstance(start, Tensor) else _core.fitting(start, dtype)
     end = end if isinstance(end, Tensor) else _core.fitting(end, dtype)
-    reals = start.__class__ in _REALS and end.__class__ in _REALS
+    reals = start.__class__ in _REALS and end.__class__ in _REALS and base.__class__ in _REALS
     work = _core.complex128 if dtype.is_complex or (not reals and _are_complex(start, end)) else _core.float64
-    result = base ** _spaced(start, end, steps, work)
-    if not reals or _core.is_mode_active():  # a mode may know `to` alone
-        result = result.to(dtype)
-    elif dtype is not result.dtype:
-        result = OPS["to_dtype"](result, dtype)
+    if not reals or steps == 1 or work.is_complex or _core.is_mode_active():
+        result = (base ** _spaced(start, end, steps, work)).to(dtype)
+    else:  # the commonest case
+        result = OPS["power"](base, factories.spaced(start, end, steps, work))
+        result = result if dtype is work else OPS["to_dtype"](result, dtype)
     if out is None:
         return finish(result, None, requires_grad, device)
     return _finish_sequence("logspace", result, out, requires_grad, device)

@@ -23,7 +23,7 @@ from .out import write_out
 from .shape import pad, roll
 from .table import composite, primitive
 
-_COMPLEX = {"float32": _core.complex64, "float64": _core.complex128}
+_COMPLEX = {_core.float32: _core.complex64, _core.float64: _core.complex128}
 
 
 @functools.cache
@@ -106,11 +106,10 @@ def _transform(name: str, input: Tensor, dims: tuple, n: int | None, forward: bo
         source = array_of(input if contiguous else input.detach().contiguous())
         result = _core.empty(shape, dtype) if inner and contiguous else _result(name, input, dims, shape, dtype)
         workers = _core.get_num_threads() if elements >= SHARED else 1
-        if n is not None:
-            _run(elements, direct.c2r, source, dims, n, forward, norm or 0, array_of(result), workers)
-        else:
-            run = direct.r2c if name == "rfft" else direct.c2c  # c2c takes real numbers too
-            _run(elements, run, source, dims, forward, norm or 0, array_of(result), workers)
+        run = direct.c2r if n is not None else direct.r2c if name == "rfft" else direct.c2c  # which takes real ones too
+        points = () if n is None else (n,)
+        given = (source, dims, *points, forward, norm or 0, array_of(result), workers)
+        run(*given) if elements < LARGE else run_apart(run, *given)
         return result if norm is not None else result.mul_(scale)
     sizes = [shape[d] for d in dims]
     if n is not None:
@@ -162,7 +161,7 @@ fft_c2c.vjp(input=lambda g, dims, forward, scale: fft_c2c(g, dims, not forward, 
 @primitive(method=False, batch="along", canonical=True, node="FftR2C", on_host=True)
 def fft_r2c(input, dims, scale, onesided=True):
     """The forward transform of a real tensor; with ``onesided`` the last of ``dims`` keeps its non-negative half."""
-    return _transform("rfft" if onesided else "fft", input, dims, None, True, scale, _COMPLEX[input.dtype.name])
+    return _transform("rfft" if onesided else "fft", input, dims, None, True, scale, _COMPLEX[input.dtype])
 
 
 def _r2c_backward(g, input_shape, dims, scale, onesided):
@@ -227,7 +226,7 @@ def _scale(norm, count, forward, name):
 def _floating(x, name, complex_too=True):
     if not isinstance(x, Tensor):
         raise not_tensor(f"{name}(): argument 'input'", x)
-    if x.dtype.name in _COMPLEX:
+    if x.dtype in _COMPLEX:
         return x
     if x.is_complex() and not complex_too:
         raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype}")
@@ -239,10 +238,16 @@ def _floating(x, name, complex_too=True):
 
 
 def _as_complex(x):
-    return x if x.is_complex() else x.to(_COMPLEX[x.dtype.name])
+    return x if x.is_complex() else x.to(_COMPLEX[x.dtype])
 
 
 @once_per_form
+def _scaled_axes(shape, s, dim, norm, forward, name):
+    """What :func:`_axes` gives, and the factor of the transform."""
+    dim, sizes = _axes(shape, s, dim, name)
+    return dim, sizes, _scale(norm, math.prod(sizes), forward, name) if dim else 1.0
+
+
 def _axes(shape, s, dim, name):
     """Dimensions and sizes (None: as they are) as tuples."""
     if len(shape) == 0 and dim is not None and len(dim):
@@ -273,10 +278,10 @@ def _axes(shape, s, dim, name):
 
 def _complex_transform(x, s, dim, norm, forward, name):
     x = _floating(x, name)
-    dim, sizes = _axes(x.shape, s, dim, name)
+    dim, sizes, scale = _scaled_axes(x.shape, s, dim, norm, forward, name)
     if not dim:
         return _as_complex(x)
-    x, scale = x if s is None else _resized(x, dim, sizes), _scale(norm, math.prod(sizes), forward, name)
+    x = x if s is None else _resized(x, dim, sizes)
     if forward and not x.is_complex():
         return fft_r2c(x, dim, scale, False)
     return fft_c2c(_as_complex(x), dim, forward, scale)
@@ -285,10 +290,10 @@ def _complex_transform(x, s, dim, norm, forward, name):
 def _real_transform(x, s, dim, norm, forward, name):
     """Real to half-complex; the inverse of a real tensor is the conjugate of the forward one."""
     x = _floating(x, name, False)
-    dim, sizes = _axes(x.shape, s, dim, name)
+    dim, sizes, scale = _scaled_axes(x.shape, s, dim, norm, forward, name)
     if not dim:
         raise RuntimeError(f"{name} must transform at least one axis")
-    x, scale = x if s is None else _resized(x, dim, sizes), _scale(norm, math.prod(sizes), forward, name)
+    x = x if s is None else _resized(x, dim, sizes)
     if forward:
         return fft_r2c(x, dim, scale)
     made = fft_r2c(x, dim[-1:], scale).conj_physical()
