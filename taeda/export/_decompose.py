@@ -271,7 +271,7 @@ class _Lowering(Capture):
             fresh = [x for x in pytree.tree_leaves(made) if isinstance(x, Tensor) and not isinstance(x, Traced)]
             if fresh or self._unseen([*_everything((args, kwargs)), *self.alive[count:]]):
                 made = NotImplemented  # its body makes tensors, or writes, where the mode does not see it
-        except Exception:
+        except (RuntimeError, Conflict):  # the rule asks for values, or holds at some of the sizes alone
             if own:
                 raise
             made = NotImplemented
@@ -407,7 +407,7 @@ class _Lowering(Capture):
         before = self._mark()
         try:
             made = put(self.handle, target, args[1], args[2])
-        except Exception:
+        except (RuntimeError, Conflict):
             made = None
         if made is None or [m.shape for m in made[1].metas] != [m.shape for m in made[0].metas]:
             self._back(before)

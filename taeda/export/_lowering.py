@@ -49,6 +49,10 @@ _WRITTEN: dict[str, Callable] = {
 }  # fmt: skip
 
 
+class _Lacking(Exception):
+    """No function of tensors is the scalar function that an expression calls."""
+
+
 class _OfTensors:
     """Replaces the module of scalar functions in an expression by functions of tensors."""
 
@@ -62,7 +66,7 @@ class _OfTensors:
             return functools.partial(_WRITTEN[name], self)
         function = OPS.get(_OTHER.get(name, name)) or METHODS.get(_OTHER.get(name, name))
         if function is None:
-            raise AttributeError(name)
+            raise _Lacking
         if name in ("at_least", "at_most", "maximum", "minimum"):
             return lambda *args: function(*(self._tensor(a) for a in args))
         return function
@@ -105,7 +109,10 @@ def of_expression(op: Op, *args: Any, **kwargs: Any) -> Any:
     given = {n: v.to(kind) if isinstance(v, Tensor) and v.dtype is not kind else v for n, v in values.items()}
     mode = tensors[0].capture
     before = [mode.memory(x).version for x in tensors]
-    made = body(*(given[n] for n in asked_for(body)), **{n: given[n] for n in named})
+    try:
+        made = body(*(given[n] for n in asked_for(body)), **{n: given[n] for n in named})
+    except _Lacking:
+        return NotImplemented
     written = [mode.memory(x).version for x in tensors] != before  # ``x += 1`` makes another scalar, but not a tensor
     if written or not isinstance(made, Tensor) or _meta(made).shape != result.shape:
         return NotImplemented
