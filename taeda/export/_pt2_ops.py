@@ -120,16 +120,6 @@ def _commuting(node: Node, g: dict) -> Any:
     return other, {"self": g["other"], "other": g["input"]}
 
 
-def _var(node: Node, g: dict) -> Any:
-    dim: Any = g.get("dim")
-    correction = g.get("correction", 1 if g.get("unbiased", True) else 0)
-    if isinstance(dim, bool):
-        dim, correction = None, int(dim)
-    dims = {} if dim is None else {"*dim": list(dim) if isinstance(dim, (tuple, list)) else [dim]}
-    more = {"*correction": correction, "*keepdim": g.get("keepdim", False)}
-    return f"{node.target.__name__}.correction", {"self": g["input"], **dims, **more}
-
-
 def _to(node: Node, g: dict) -> Any:
     given = [*g.get("args", ()), *g.get("kwargs", {}).values()] + [
         v for k, v in g.items() if k not in ("input", "args", "kwargs")
@@ -166,14 +156,6 @@ def _view(node: Node, g: dict) -> Any:
     if isinstance(dtype, _core.dtype):
         return "view.dtype", {"self": g["input"], "dtype": dtype}
     return "reshape.default", {"self": g["input"], "shape": list(size) if isinstance(size, (tuple, list)) else [size]}
-
-
-def _empty(node: Node, g: dict) -> Any:
-    size = g.get("size", g.get("args"))
-    size = (
-        size[0] if isinstance(size, (tuple, list)) and len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-    )
-    return "empty.memory_format", {"size": size, **({"*dtype": g["dtype"]} if "dtype" in g else {})}
 
 
 def _adaptive(node: Node, g: dict) -> Any:
@@ -303,8 +285,8 @@ def _norm_functional(node: Node, g: dict) -> Any:
 
 _SPECIAL: dict[str, Callable] = {
     **dict.fromkeys("eq ne lt le gt ge".split(), _compared), **dict.fromkeys(("add", "sub", "mul"), _commuting),
-    "var": _var, "std": _var, "to": _to, "arange": _arange, "sort": _sort,
-    "view": _view, "empty": _empty, "interpolate": _interpolate, "grid_sample": _grid, "grid_sampler_2d": _grid,
+    "to": _to, "arange": _arange, "sort": _sort, "view": _view,
+    "interpolate": _interpolate, "grid_sample": _grid, "grid_sampler_2d": _grid,
     **{f"fft_{kinds}": _fft(f"_fft_{kinds}") for kinds in ("c2c", "r2c", "c2r")}, "einsum": _einsum,
     "cdist": _cdist, "unique": _unique,
     "batch_norm": _batch_norm, "batch_norm_functional": _norm_functional,
@@ -315,7 +297,5 @@ _SPECIAL: dict[str, Callable] = {
     "randint": _randint, "ctc_loss": _ctc_loss,
     "assert_scalar": lambda node, g: ("_assert_scalar.default", {"self": g["condition"], "assert_msg": g["message"]}),
     "edge_pad": lambda node, g: ("pad.default", {"self": g["input"], "pad": g["pad"], "mode": g["mode"]}),
-    "index": lambda node, g: ("index.Tensor", {"self": g["input"], "indices": list(g["indices"])}),
     "sym_size": lambda node, g: ("sym_size.int", {"self": g["x"], "dim": g["dim"]}),
-    "item": lambda node, g: ("item.default", {"self": g["x"]}),
 }  # fmt: skip

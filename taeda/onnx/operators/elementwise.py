@@ -37,34 +37,13 @@ def is_inf(x: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> 
     return found if detect_positive else found & (x < 0)
 
 
-@op("Elu")
-def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return F.elu(x, alpha)
-
-
-@op("Celu")
-def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return F.celu(x, alpha)
-
-
-@op("Selu")
-def selu(x: Tensor, *, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> Tensor:
-    return gamma * F.elu(x, alpha)
-
-
-@op("LeakyRelu")
-def leaky_relu(x: Tensor, *, alpha: float = 0.01) -> Tensor:
-    return F.leaky_relu(x, alpha)
-
-
-@op("ThresholdedRelu")
-def thresholded_relu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return taeda.where(x > alpha, x, 0)
-
-
-@op("HardSigmoid")
-def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
-    return taeda.clamp(alpha * x + beta, 0, 1)
+op("Elu")(lambda x, *, alpha=1.0: F.elu(x, alpha))
+op("Celu")(lambda x, *, alpha=1.0: F.celu(x, alpha))
+op("Selu")(lambda x, *, alpha=1.6732632423543772, gamma=1.0507009873554805: gamma * F.elu(x, alpha))
+op("LeakyRelu")(lambda x, *, alpha=0.01: F.leaky_relu(x, alpha))
+op("ThresholdedRelu")(lambda x, *, alpha=1.0: taeda.where(x > alpha, x, 0))
+op("HardSigmoid")(lambda x, *, alpha=0.2, beta=0.5: taeda.clamp(alpha * x + beta, 0, 1))
+op("Gelu")(lambda x, *, approximate="none": F.gelu(x, approximate=approximate))
 
 
 @op("Shrink")
@@ -73,19 +52,12 @@ def shrink(x: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> Tensor:
     return shrunk.to(x.dtype)
 
 
-@op("Gelu")
-def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
-    return F.gelu(x, approximate=approximate)
-
-
 @op("Swish")
 def swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     return x * taeda.sigmoid(alpha * x)
 
 
-@op("SwiGLU")
-def swiglu(gate: Tensor, x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    return swish(gate, alpha=alpha) * x
+op("SwiGLU")(lambda gate, x, *, alpha=1.0: swish(gate, alpha=alpha) * x)
 
 
 @op("Clip", 1)
@@ -131,14 +103,9 @@ for _name, _function in {
     op(_name)(_aligned(_function))
 
 
-@op("Mod")
-def mod(a: Tensor, b: Tensor, *, fmod: int = 0) -> Tensor:
-    return taeda.fmod(a, b) if fmod else taeda.remainder(a, b)
-
-
-@op("BitShift")
-def bit_shift(x: Tensor, by: Tensor, *, direction: str) -> Tensor:
-    return taeda.bitwise_left_shift(x, by) if direction == "LEFT" else taeda.bitwise_right_shift(x, by)
+op("Mod")(lambda a, b, *, fmod=0: taeda.fmod(a, b) if fmod else taeda.remainder(a, b))
+op("BitShift")(lambda x, by, *, direction: (
+    taeda.bitwise_left_shift if direction == "LEFT" else taeda.bitwise_right_shift)(x, by))  # fmt: skip
 
 
 @op("PRelu", 1)
@@ -152,24 +119,10 @@ def prelu(x: Tensor, slope: Tensor) -> Tensor:
 
 
 # ---- any number of inputs --------------------------------------------------------------------------------------------
-@op("Max")
-def maximum(*inputs: Tensor) -> Tensor:
-    return functools.reduce(taeda.maximum, inputs)
-
-
-@op("Min")
-def minimum(*inputs: Tensor) -> Tensor:
-    return functools.reduce(taeda.minimum, inputs)
-
-
-@op("Sum")
-def add_all(*inputs: Tensor) -> Tensor:
-    return functools.reduce(taeda.add, inputs)
-
-
-@op("Mean")
-def mean_of_all(*inputs: Tensor) -> Tensor:
-    return add_all(*inputs) / len(inputs)
+op("Max")(lambda *inputs: functools.reduce(taeda.maximum, inputs))
+op("Min")(lambda *inputs: functools.reduce(taeda.minimum, inputs))
+op("Sum")(lambda *inputs: functools.reduce(taeda.add, inputs))
+op("Mean")(lambda *inputs: functools.reduce(taeda.add, inputs) / len(inputs))
 
 
 @op("Where")

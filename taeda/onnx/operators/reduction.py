@@ -12,20 +12,16 @@ from ..table import op
 from ..values import integers
 
 
-def _reduction(name: str) -> Callable:
-    """Decorator: ``function(x, dims)``, which keeps dimensions, runs the ONNX op ``name``."""
+def _reduction(name: str, function: Callable) -> None:
+    """``function(x, dims)``, which keeps dimensions, runs the ONNX op ``name``."""
 
-    def register(function: Callable) -> Callable:
-        def run(x: Tensor, axes: Any = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
-            chosen = [axis % x.ndim for axis in integers(axes)] if axes is not None else []
-            if not chosen and not noop_with_empty_axes:
-                chosen = list(range(x.ndim))
-            result = function(x, tuple(chosen)).to(x.dtype)
-            return result if keepdims or not chosen else result.squeeze(tuple(chosen))
-
-        return op(name)(run)
-
-    return register
+    @op(name)
+    def run(x: Tensor, axes: Any = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Tensor:
+        chosen = [axis % x.ndim for axis in integers(axes)] if axes is not None else []
+        if not chosen and not noop_with_empty_axes:
+            chosen = list(range(x.ndim))
+        result = function(x, tuple(chosen)).to(x.dtype)
+        return result if keepdims or not chosen else result.squeeze(tuple(chosen))
 
 
 def _sum(x: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -50,62 +46,38 @@ def _limits(x: Tensor) -> tuple[Any, Any]:
     return (False, True) if x.dtype == taeda.bool else (taeda.iinfo(x.dtype).min, taeda.iinfo(x.dtype).max)
 
 
-@_reduction("ReduceSum")
-def reduce_sum(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    return _sum(x, dims)
+def _wide(x: Tensor) -> Tensor:
+    return x if x.is_floating_point() else x.double()
 
 
-@_reduction("ReduceMean")
-def reduce_mean(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    wide = x if x.is_floating_point() else x.double()
-    return taeda.mean(wide, dims, keepdim=True) if dims else x
-
-
-@_reduction("ReduceMax")
-def reduce_max(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    return _extreme(x, dims, taeda.amax, _limits(x)[0])
-
-
-@_reduction("ReduceMin")
-def reduce_min(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    return _extreme(x, dims, taeda.amin, _limits(x)[1])
-
-
-@_reduction("ReduceProd")
-def reduce_prod(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+def _product(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     for dim in dims:
         x = taeda.prod(x, dim, keepdim=True)
     return x
 
 
-@_reduction("ReduceL1")
-def reduce_l1(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    return _sum(taeda.abs(x), dims)
-
-
-@_reduction("ReduceL2")
-def reduce_l2(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+def _length(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     if x.is_floating_point() and dims:
         return taeda.linalg.vector_norm(x, 2, dims, keepdim=True)
     return taeda.sqrt(_sum(x * x, dims).double())
 
 
-@_reduction("ReduceSumSquare")
-def reduce_sum_square(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    return _sum(x * x, dims)
-
-
-@_reduction("ReduceLogSum")
-def reduce_log_sum(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    return taeda.log(_sum(x, dims))
-
-
-@_reduction("ReduceLogSumExp")
-def reduce_log_sum_exp(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    wide = x if x.is_floating_point() else x.double()
+def _log_sum_exp(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     if not dims or _is_empty(x, dims):
-        return taeda.log(_sum(taeda.exp(wide), dims))
-    return taeda.logsumexp(wide, dims, keepdim=True)
+        return taeda.log(_sum(taeda.exp(_wide(x)), dims))
+    return taeda.logsumexp(_wide(x), dims, keepdim=True)
+
+
+_reduction("ReduceSum", _sum)
+_reduction("ReduceMean", lambda x, dims: taeda.mean(_wide(x), dims, keepdim=True) if dims else x)
+_reduction("ReduceMax", lambda x, dims: _extreme(x, dims, taeda.amax, _limits(x)[0]))
+_reduction("ReduceMin", lambda x, dims: _extreme(x, dims, taeda.amin, _limits(x)[1]))
+_reduction("ReduceProd", _product)
+_reduction("ReduceL1", lambda x, dims: _sum(taeda.abs(x), dims))
+_reduction("ReduceL2", _length)
+_reduction("ReduceSumSquare", lambda x, dims: _sum(x * x, dims))
+_reduction("ReduceLogSum", lambda x, dims: taeda.log(_sum(x, dims)))
+_reduction("ReduceLogSumExp", _log_sum_exp)
 
 
 def _arg(x: Tensor, function: Callable, axis: int, keepdims: int, last: int) -> Tensor:
