@@ -14,9 +14,7 @@ from ..table import op
 Body = Callable[..., tuple[Any, ...]]
 
 
-@op("If")
-def if_(condition: Tensor, *, then_branch: Body, else_branch: Body) -> tuple[Any, ...]:
-    return then_branch() if bool(condition) else else_branch()
+op("If")(lambda condition, *, then_branch, else_branch: then_branch() if bool(condition) else else_branch())
 
 
 @op("Loop", outputs=True)
@@ -88,14 +86,8 @@ def sequence_map(sequence: list, *others: Any, body: Body, outputs: int) -> tupl
 
 
 # ---- optionals: the value, or None -----------------------------------------------------------------------------------
-@op("Optional")
-def optional(x: Any = None, *, type: Any = None) -> Any:
-    return x
-
-
-@op("OptionalHasElement")
-def optional_has_element(x: Any = None) -> Tensor:
-    return tensor(x is not None)
+op("Optional")(lambda x=None, *, type=None: x)
+op("OptionalHasElement")(lambda x=None: tensor(x is not None))
 
 
 @op("OptionalGetElement")

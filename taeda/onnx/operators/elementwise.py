@@ -58,16 +58,8 @@ def swish(x: Tensor, *, alpha: float = 1.0) -> Tensor:
 
 
 op("SwiGLU")(lambda gate, x, *, alpha=1.0: swish(gate, alpha=alpha) * x)
-
-
-@op("Clip", 1)
-def clip_1(x: Tensor, *, min: float | None = None, max: float | None = None) -> Tensor:
-    return x if min is None and max is None else taeda.clamp(x, min, max)
-
-
-@op("Clip", 11)
-def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
-    return x if low is None and high is None else taeda.clamp(x, low, high)
+op("Clip", 1)(lambda x, *, min=None, max=None: x if min is None and max is None else taeda.clamp(x, min, max))
+op("Clip", 11)(lambda x, low=None, high=None: x if low is None and high is None else taeda.clamp(x, low, high))
 
 
 # ---- two inputs ------------------------------------------------------------------------------------------------------
@@ -108,9 +100,7 @@ op("BitShift")(lambda x, by, *, direction: (
     taeda.bitwise_left_shift if direction == "LEFT" else taeda.bitwise_right_shift)(x, by))  # fmt: skip
 
 
-@op("PRelu", 1)
-def prelu_1(x: Tensor, slope: Tensor) -> Tensor:
-    return prelu(x, slope.reshape(-1, *[1] * (x.ndim - 2)) if slope.ndim == 1 else slope)
+op("PRelu", 1)(lambda x, slope: prelu(x, slope.reshape(-1, *[1] * (x.ndim - 2)) if slope.ndim == 1 else slope))
 
 
 @op("PRelu", 7)

@@ -174,9 +174,7 @@ def upsample_1(x: Tensor, *, height_scale: float, width_scale: float, mode: str 
     return resize_10(x, tensor([1.0, 1.0, height_scale, width_scale]), mode={"bilinear": "linear"}.get(mode, mode))
 
 
-@op("Upsample", 7)
-def upsample_7(x: Tensor, *, scales: list[float], mode: str = "nearest") -> Tensor:
-    return resize_10(x, tensor(scales), mode=mode)
+op("Upsample", 7)(lambda x, *, scales, mode="nearest": resize_10(x, tensor(scales), mode=mode))
 
 
 # ---- sampling --------------------------------------------------------------------------------------------------------
@@ -188,9 +186,7 @@ def grid_sample(
     return F.grid_sample(x, grid, mode, padding_mode, bool(align_corners))
 
 
-@op("AffineGrid")
-def affine_grid(theta: Tensor, size: Tensor, *, align_corners: int = 0) -> Tensor:
-    return F.affine_grid(theta, integers(size), bool(align_corners))
+op("AffineGrid")(lambda theta, size, *, align_corners=0: F.affine_grid(theta, integers(size), bool(align_corners)))
 
 
 @op("RoiAlign", 10)

@@ -84,9 +84,7 @@ def compress(x: Tensor, condition: Tensor, *, axis: int | None = None) -> Tensor
     return x.index_select(axis or 0, nonzero(condition).reshape(-1))
 
 
-@op("NonZero")
-def non_zero(x: Tensor) -> Tensor:
-    return nonzero(x).T
+op("NonZero")(lambda x: nonzero(x).T)
 
 
 @op("ReverseSequence", moves=True)

@@ -7,10 +7,7 @@ import taeda
 from ..._typed import Tensor
 from ..table import op
 
-
-@op("MatMul")
-def matmul(a: Tensor, b: Tensor) -> Tensor:
-    return taeda.matmul(a, b)
+op("MatMul")(lambda a, b: taeda.matmul(a, b))
 
 
 @op("Gemm")
@@ -34,11 +31,5 @@ def gemm(
     return (alpha * (a @ b) + beta * c).to(a.dtype)
 
 
-@op("Einsum")
-def einsum(*inputs: Tensor, equation: str) -> Tensor:
-    return taeda.einsum(equation, *inputs)
-
-
-@op("Det")
-def det(x: Tensor) -> Tensor:
-    return taeda.linalg.det(x)
+op("Einsum")(lambda *inputs, equation: taeda.einsum(equation, *inputs))
+op("Det")(lambda x: taeda.linalg.det(x))

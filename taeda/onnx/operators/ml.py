@@ -159,9 +159,7 @@ def feature_vectorizer(*inputs: Tensor, inputdimensions: list[int] | None = None
     return taeda.cat([x[:, :n] for x, n in zip(parts, inputdimensions or [x.shape[1] for x in parts], strict=True)], 1)
 
 
-@op("Binarizer", domain=ML)
-def binarizer(x: Tensor, *, threshold: float = 0.0) -> Tensor:
-    return (x > threshold).to(x.dtype)
+op("Binarizer", domain=ML)(lambda x, *, threshold=0.0: (x > threshold).to(x.dtype))
 
 
 @op("Scaler", domain=ML)

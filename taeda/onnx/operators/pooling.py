@@ -105,19 +105,9 @@ def _over_image(x: Tensor) -> tuple[int, ...]:
     return tuple(range(2, x.ndim))
 
 
-@op("GlobalAveragePool")
-def global_average_pool(x: Tensor) -> Tensor:
-    return mean(x, _over_image(x), keepdim=True)
-
-
-@op("GlobalMaxPool")
-def global_max_pool(x: Tensor) -> Tensor:
-    return amax(x, _over_image(x), keepdim=True)
-
-
-@op("GlobalLpPool")
-def global_lp_pool(x: Tensor, *, p: float = 2) -> Tensor:
-    return linalg.vector_norm(x, p, _over_image(x), keepdim=True)
+op("GlobalAveragePool")(lambda x: mean(x, _over_image(x), keepdim=True))
+op("GlobalMaxPool")(lambda x: amax(x, _over_image(x), keepdim=True))
+op("GlobalLpPool")(lambda x, *, p=2: linalg.vector_norm(x, p, _over_image(x), keepdim=True))
 
 
 @op("MaxRoiPool")

@@ -117,9 +117,7 @@ def cum_prod(x: Tensor, axis: Tensor, *, exclusive: int = 0, reverse: int = 0) -
     return _cumulative(x, int(axis), taeda.cumprod, 1, exclusive, reverse)
 
 
-@op("TopK", 1)
-def top_k_1(x: Tensor, *, k: int, axis: int = -1) -> tuple[Tensor, ...]:
-    return tuple(taeda.topk(x, k, axis))
+op("TopK", 1)(lambda x, *, k, axis=-1: tuple(taeda.topk(x, k, axis)))
 
 
 @op("TopK", 10)

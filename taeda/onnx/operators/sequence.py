@@ -22,24 +22,10 @@ def _place(sequence: list, position: Tensor, *, end: int) -> int:
     return place + len(sequence) if place < 0 else place
 
 
-@op("SequenceConstruct")
-def sequence_construct(*items: Any) -> list:
-    return list(items)
-
-
-@op("SequenceEmpty")
-def sequence_empty(*, dtype: int = 1) -> list:
-    return []
-
-
-@op("SequenceLength")
-def sequence_length(sequence: list) -> Tensor:
-    return tensor(len(sequence))
-
-
-@op("SequenceAt")
-def sequence_at(sequence: list, position: Tensor) -> Any:
-    return sequence[_place(sequence, position, end=len(sequence))]
+op("SequenceConstruct")(lambda *items: list(items))
+op("SequenceEmpty")(lambda *, dtype=1: [])
+op("SequenceLength")(lambda sequence: tensor(len(sequence)))
+op("SequenceAt")(lambda sequence, position: sequence[_place(sequence, position, end=len(sequence))])
 
 
 @op("SequenceErase")

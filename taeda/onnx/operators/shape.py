@@ -15,10 +15,7 @@ from ..._typed import Tensor
 from ..table import op
 from ..values import DTYPES, integers
 
-
-@op("Identity")
-def identity(x: Any) -> Any:
-    return x
+op("Identity")(lambda x: x)
 
 
 @op("Shape")
@@ -26,9 +23,7 @@ def shape(x: Any, *, start: int = 0, end: int | None = None) -> Tensor:
     return taeda.tensor(list(x.shape)[start:end], dtype=taeda.int64)
 
 
-@op("Size")
-def size(x: Any) -> Tensor:
-    return taeda.tensor(math.prod(x.shape), dtype=taeda.int64)
+op("Size")(lambda x: taeda.tensor(math.prod(x.shape), dtype=taeda.int64))
 
 
 @op("Reshape", moves=True)
@@ -44,9 +39,7 @@ def flatten(x: Tensor, *, axis: int = 1) -> Tensor:
     return x.reshape(first, x.numel() // first if first else math.prod(x.shape[axis:]))
 
 
-@op("Transpose", moves=True)
-def transpose(x: Tensor, *, perm: list[int] | None = None) -> Tensor:
-    return x.permute(list(range(x.ndim))[::-1] if perm is None else perm)
+op("Transpose", moves=True)(lambda x, *, perm=None: x.permute(list(range(x.ndim))[::-1] if perm is None else perm))
 
 
 @op("Squeeze", moves=True)
@@ -68,19 +61,9 @@ def unsqueeze(x: Tensor, axes: Any) -> Tensor:
     return x
 
 
-@op("Expand", moves=True)
-def expand(x: Tensor, shape: Tensor) -> Tensor:
-    return taeda.broadcast_to(x, taeda.broadcast_shapes(x.shape, shape.tolist()))
-
-
-@op("Tile", 1)
-def tile_1(x: Tensor, tiles: Tensor, axis: Tensor) -> Tensor:
-    return taeda.cat([x] * int(tiles), int(axis))
-
-
-@op("Tile", 6, moves=True)
-def tile(x: Tensor, repeats: Tensor) -> Tensor:
-    return taeda.tile(x, tuple(repeats.tolist()))
+op("Expand", moves=True)(lambda x, shape: taeda.broadcast_to(x, taeda.broadcast_shapes(x.shape, shape.tolist())))
+op("Tile", 1)(lambda x, tiles, axis: taeda.cat([x] * int(tiles), int(axis)))
+op("Tile", 6, moves=True)(lambda x, repeats: taeda.tile(x, tuple(repeats.tolist())))
 
 
 @op("Concat")
@@ -114,9 +97,7 @@ def _slice(start: int, end: int, step: int, length: int) -> slice:
     return slice(min(max(start, 0), length - 1), end if end >= 0 else None, step)
 
 
-@op("Slice", 1)
-def slice_1(x: Tensor, *, starts: list[int], ends: list[int], axes: list[int] | None = None) -> Tensor:
-    return slice_(x, starts, ends, axes)
+op("Slice", 1)(lambda x, *, starts, ends, axes=None: slice_(x, starts, ends, axes))
 
 
 @op("Slice", 10, moves=True)
@@ -212,9 +193,7 @@ def eye_like(x: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
     return ones.to(DTYPES[dtype] if dtype else x.dtype)
 
 
-@op("Trilu")
-def trilu(x: Tensor, k: Tensor | None = None, *, upper: int = 1) -> Tensor:
-    return (taeda.triu if upper else taeda.tril)(x, 0 if k is None else int(k))
+op("Trilu")(lambda x, k=None, *, upper=1: (taeda.triu if upper else taeda.tril)(x, 0 if k is None else int(k)))
 
 
 @op("OneHot")

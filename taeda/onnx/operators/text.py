@@ -21,9 +21,7 @@ def _mapped(function: Callable, x: np.ndarray, dtype: Any = object) -> np.ndarra
     return result
 
 
-@op("StringConcat")
-def string_concat(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.asarray(np.add(a, b), dtype=object)
+op("StringConcat")(lambda a, b: np.asarray(np.add(a, b), dtype=object))
 
 
 @op("StringSplit")
