@@ -179,6 +179,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, generator=None):
         The sizes and the dtype of ``input``.
     Raises:
         RuntimeError: ``lower`` is above ``upper``.
+        NotImplementedError: ``input`` is not of floating point.
     Examples:
         >>> taeda.rrelu(taeda.tensor([-4.0, 2.0]), 0.25, 0.75)
         tensor([-2.,  2.])
@@ -199,6 +200,10 @@ def _mean_slope(lower, upper):
 def _drawn_slopes(input, lower, upper, generator):
     """As in PyTorch, a double is drawn for each element that needs one, in order; the others have slope 1."""
     _mean_slope(lower, upper)
+    if not input.is_floating_point():
+        raise NotImplementedError(
+            f"\"rrelu\" not implemented for '{input.dtype}': expected floating point input; convert it with .to(dtype)"
+        )
     negative = input.detach() <= 0
     count = input.numel() if input.is_meta else int(negative.sum())
     slopes = input.new_empty([count], dtype=_core.float64).uniform_(lower, upper, generator=generator)

@@ -376,6 +376,10 @@ def empty_like(
 
     Returns:
         A tensor of those sizes.
+    Raises:
+        TypeError: ``input`` is no tensor.
+        RuntimeError: it has not the dimensions that ``memory_format`` is for.
+
     Examples:
         >>> x = taeda.zeros(2, 3, dtype=taeda.int64)
         >>> y = taeda.empty_like(x)
@@ -394,6 +398,10 @@ def zeros_like(
 
     Returns:
         A tensor of those sizes.
+    Raises:
+        TypeError: ``input`` is no tensor.
+        RuntimeError: it has not the dimensions that ``memory_format`` is for.
+
     Examples:
         >>> taeda.zeros_like(taeda.tensor([[1, 2], [3, 4]]))
         tensor([[0, 0],
@@ -417,6 +425,10 @@ def ones_like(
 
     Returns:
         A tensor of those sizes.
+    Raises:
+        TypeError: ``input`` is no tensor.
+        RuntimeError: it has not the dimensions that ``memory_format`` is for.
+
     Examples:
         >>> taeda.ones_like(taeda.tensor([0.5, 2.5]))
         tensor([1., 1.])
@@ -457,6 +469,8 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=Fals
         s: a number.
     Returns:
         A tensor of sizes ``()``. Unlike :func:`tensor`, whole numbers too have the default floating-point dtype.
+    Raises:
+        TypeError: ``s`` is no number.
     Examples:
         >>> taeda.scalar_tensor(3), taeda.tensor(3)
         (tensor(3.), tensor(3))

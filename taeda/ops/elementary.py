@@ -659,6 +659,9 @@ def _like_values(input, values):
 def heaviside(input, values):
     """0 below 0, 1 above it, and ``values`` at 0.
 
+    Raises:
+        RuntimeError: the dtypes differ.
+
     Examples:
         >>> taeda.heaviside(taeda.tensor([-2.0, 0.0, 3.0]), taeda.tensor(0.5))
         tensor([0.0000, 0.5000, 1.0000])

@@ -470,6 +470,10 @@ def poisson_nll_loss(
     Returns:
         ``()``; with ``reduction="none"`` the sizes to which the two broadcast.
 
+    Raises:
+        RuntimeError: the sizes do not broadcast.
+        ValueError: ``reduction`` is none of these.
+
     Examples:
         >>> F.poisson_nll_loss(taeda.tensor([0.0, 1.0]), taeda.tensor([2.0, 3.0]))
         tensor(0.3591)
@@ -571,6 +575,10 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 
     Returns:
         ``()``; with ``reduction="none"`` the shape of ``input``. Its dtype.
+
+    Raises:
+        RuntimeError: the sizes do not broadcast.
+        ValueError: ``reduction`` is none of these.
 
     Examples:
         >>> F.hinge_embedding_loss(taeda.tensor([0.25, 0.25]), taeda.tensor([1, -1]), reduction="none")

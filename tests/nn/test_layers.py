@@ -159,3 +159,11 @@ def test_fractional_pooling_takes_one_size_or_all(n, sizes):
 def test_lengths_of_packed_sequences_are_a_vector(lengths, ordered):
     with pytest.raises(RuntimeError, match="should be a 1D"):
         nn.utils.rnn.pack_padded_sequence(taeda.ones(3, 2, 1), taeda.tensor(lengths), enforce_sorted=ordered)
+
+
+def test_rrelu_is_of_floats():
+    x = taeda.ones(2, dtype=taeda.int64)
+    for f in (nn.RReLU(), nn.RReLU().eval(), nn.RReLU(inplace=True)):
+        for y in (x, x.bool()):
+            with pytest.raises(NotImplementedError, match="not implemented for"):
+                f(y)

@@ -41,6 +41,9 @@ class Threshold(_Elementwise):
         value: what replaces elements that are not above it.
         inplace: overwrite the input.
 
+    Raises:
+        NotImplementedError: in a call, the input is of booleans.
+
     Examples:
         >>> nn.Threshold(0.1, 20.0)(taeda.tensor([-1.0, 0.0, 2.0]))
         tensor([20., 20.,  2.])
@@ -82,6 +85,9 @@ class _Inplace(_Elementwise):
 class ReLU(_Inplace):
     """``max(0, x)``: the rectified linear unit, the usual first choice.
 
+    Raises:
+        NotImplementedError: in a call, the input is of booleans.
+
     Examples:
         >>> nn.ReLU()(taeda.tensor([-1.0, 0.0, 2.0]))
         tensor([0., 0., 2.])
@@ -94,6 +100,9 @@ class ReLU(_Inplace):
 class SiLU(_Inplace):
     """``x * sigmoid(x)``, also called swish (Hendrycks & Gimpel 2016; Ramachandran et al. 2017): a smooth ReLU.
 
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
+
     Examples:
         >>> nn.SiLU()(taeda.tensor([-1.0, 0.0, 2.0]))
         tensor([-0.2689,  0.0000,  1.7616])
@@ -105,6 +114,9 @@ class SiLU(_Inplace):
 
 class Mish(_Inplace):
     """``x * tanh(log(1 + exp(x)))`` (Misra 2019, "Mish: A Self Regularized Non-Monotonic Activation Function").
+
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
 
     Examples:
         >>> nn.Mish()(taeda.tensor([-1.0, 0.0, 2.0]))
@@ -122,6 +134,9 @@ class SELU(_Inplace):
     with variance ``1 / fan_in``. Source: Klambauer et al. 2017, "Self-Normalizing Neural Networks". See
     :class:`AlphaDropout`.
 
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
+
     Examples:
         >>> nn.SELU()(taeda.tensor([-1.0, 0.0, 2.0]))
         tensor([-1.1113,  0.0000,  2.1014])
@@ -133,6 +148,9 @@ class SELU(_Inplace):
 
 class Hardsigmoid(_Inplace):
     """``min(max(0, x / 6 + 1 / 2), 1)``: the sigmoid from three straight lines.
+
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
 
     Examples:
         >>> nn.Hardsigmoid()(taeda.tensor([-4.0, 0.0, 1.5, 4.0]))
@@ -148,6 +166,9 @@ class Hardsigmoid(_Inplace):
 class Hardswish(_Inplace):
     """``x * min(max(0, x / 6 + 1 / 2), 1)``: :class:`SiLU` from straight lines (Howard et al. 2019, "Searching for
     MobileNetV3").
+
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
 
     Examples:
         >>> nn.Hardswish()(taeda.tensor([-4.0, 0.0, 1.5, 4.0]))
@@ -170,6 +191,10 @@ class RReLU(_Elementwise):
         lower: least slope.
         upper: largest slope.
         inplace: overwrite the input.
+
+    Raises:
+        RuntimeError: in a call, ``lower`` is above ``upper``.
+        NotImplementedError: in a call, the input is of integers or booleans.
 
     Examples:
         >>> layer = nn.RReLU(0.1, 0.3).eval()
@@ -276,6 +301,9 @@ class Tanh(_Elementwise):
 class LogSigmoid(_Elementwise):
     """``log(1 / (1 + exp(-x)))``, exact where the sigmoid is too small for its dtype.
 
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
+
     Examples:
         >>> nn.LogSigmoid()(taeda.tensor([-200.0, 0.0, 2.0]))
         tensor([-2.0000e+02, -6.9315e-01, -1.2693e-01])
@@ -334,6 +362,9 @@ class ELU(_Alpha):
     Negative outputs bring the mean of activations nearer to 0. Source: Clevert et al. 2015, "Fast and Accurate Deep
     Network Learning by Exponential Linear Units (ELUs)".
 
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
+
     Examples:
         >>> nn.ELU()(taeda.tensor([-1.0, 0.0, 2.0]))
         tensor([-0.6321,  0.0000,  2.0000])
@@ -346,6 +377,10 @@ class ELU(_Alpha):
 class CELU(_Alpha):
     """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``: :class:`ELU` with a slope of 1 at 0 for every ``alpha``
     (Barron 2017).
+
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
+        RuntimeError: in a call, ``alpha`` is 0.
 
     Examples:
         >>> nn.CELU(alpha=2.0)(taeda.tensor([-1.0, 0.0, 2.0]))
@@ -437,6 +472,9 @@ class _Shrink(_Elementwise):
 class Hardshrink(_Shrink):
     """``x`` where ``abs(x) > lambd``, else 0.
 
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
+
     Examples:
         >>> nn.Hardshrink()(taeda.tensor([-1.0, 0.3, 2.0]))
         tensor([-1.,  0.,  2.])
@@ -448,6 +486,10 @@ class Hardshrink(_Shrink):
 
 class Softshrink(_Shrink):
     """``x`` moved towards 0 by ``lambd``, and 0 where ``abs(x) <= lambd``.
+
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
+        RuntimeError: in a call, ``lambd`` is below 0.
 
     Examples:
         >>> nn.Softshrink()(taeda.tensor([-1.0, 0.3, 2.0]))
@@ -464,6 +506,9 @@ class LeakyReLU(_Elementwise):
     Args:
         negative_slope: the slope below 0.
         inplace: overwrite the input.
+
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
 
     Examples:
         >>> nn.LeakyReLU(0.1)(taeda.tensor([-1.0, 0.0, 2.0]))
@@ -491,6 +536,9 @@ class Softplus(_Elementwise):
     Args:
         beta: how sharp the bend at 0 is.
         threshold: where the function is a straight line.
+
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
 
     Examples:
         >>> nn.Softplus()(taeda.tensor([-1.0, 0.0, 30.0]))
@@ -579,6 +627,10 @@ class _Softmax(Module):
 class Softmin(_Softmax):
     """``exp(-x) / sum(exp(-x))`` along ``dim``: the smallest element gets the largest share.
 
+    Raises:
+        NotImplementedError: in a call, the input is of integers.
+        IndexError: in a call, the input has no dimension ``dim``.
+
     Examples:
         >>> nn.Softmin(dim=1)(taeda.tensor([[1.0, 2.0, 3.0]]))
         tensor([[0.6652, 0.2447, 0.0900]])
@@ -593,6 +645,10 @@ class Softmax(_Softmax):
 
     Do not use it before :class:`CrossEntropyLoss`, which takes the numbers as they are.
 
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
+        IndexError: in a call, the input has no dimension ``dim``.
+
     Examples:
         >>> scores = taeda.tensor([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]])
         >>> nn.Softmax(dim=1)(scores)
@@ -606,6 +662,10 @@ class Softmax(_Softmax):
 
 class LogSoftmax(_Softmax):
     """``log(exp(x) / sum(exp(x)))`` along ``dim``, exact where a probability is too small for its dtype.
+
+    Raises:
+        NotImplementedError: in a call, the input is of integers or booleans.
+        IndexError: in a call, the input has no dimension ``dim``.
 
     Examples:
         >>> nn.LogSoftmax(dim=1)(taeda.tensor([[0.0, 0.0, 200.0]]))

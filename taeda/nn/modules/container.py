@@ -359,6 +359,9 @@ class ParameterList(Module):
     Args:
         values: what is in the list at first.
 
+    Raises:
+        TypeError: ``values`` is not iterable.
+
     Examples:
         >>> scales = nn.ParameterList([taeda.ones(2), taeda.zeros(3)])
         >>> scales[1].requires_grad, len(list(scales.parameters()))
@@ -428,6 +431,9 @@ class ParameterDict(Module):
 
     Args:
         parameters: a dict, or pairs ``(str, value)``, of what is in it at first.
+
+    Raises:
+        TypeError: ``parameters`` is no mapping and no list of pairs, or a key is no string.
 
     Examples:
         >>> weights = nn.ParameterDict({"left": taeda.ones(2), "right": taeda.zeros(2)})

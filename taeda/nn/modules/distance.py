@@ -22,6 +22,9 @@ class PairwiseDistance(Module):
         x2: of a shape that broadcasts with it.
         output: ``(N,)`` or ``()``; with ``keepdim`` ``(N, 1)`` or ``(1,)``.
 
+    Raises:
+        RuntimeError: in a call, the sizes do not broadcast.
+
     Examples:
         >>> nn.PairwiseDistance()(taeda.tensor([[0.0, 0.0]]), taeda.tensor([[3.0, 4.0]]))
         tensor([5.0000])
@@ -50,6 +53,9 @@ class CosineSimilarity(Module):
         x1: ``(*, D, *)``, with ``D`` at ``dim``. Floating-point.
         x2: of a shape that broadcasts with it.
         output: the shape to which they broadcast, without ``dim``.
+
+    Raises:
+        RuntimeError: in a call, the sizes do not broadcast, or both are of integers.
 
     Examples:
         >>> nn.CosineSimilarity(dim=0)(taeda.tensor([1.0, 0.0]), taeda.tensor([1.0, 1.0]))

@@ -72,6 +72,10 @@ class _WeightedLoss(_Loss):
 class L1Loss(_Loss):
     """Absolute error: ``abs(input - target)`` per element, then the mean. Outliers pull less than in :class:`MSELoss`.
 
+    Raises:
+        RuntimeError: in a call, the sizes do not broadcast, or a mean is of integers.
+        ValueError: in a call, ``reduction`` is not ``"none"``, ``"mean"`` or ``"sum"``.
+
     Examples:
         >>> nn.L1Loss()(taeda.tensor([1.0, 2.0]), taeda.tensor([0.0, 5.0]))
         tensor(2.)
@@ -85,6 +89,11 @@ class MSELoss(_Loss):
     """Squared error: ``(input - target) ** 2`` per element, then the mean.
 
     Both should have one shape: ``(N, 1)`` with ``(N,)`` broadcasts to ``(N, N)``, with a warning.
+
+    Raises:
+        RuntimeError: in a call, the sizes do not broadcast.
+        NotImplementedError: in a call, both are of integers.
+        ValueError: in a call, ``reduction`` is not ``"none"``, ``"mean"`` or ``"sum"``.
 
     Examples:
         >>> nn.MSELoss()(taeda.tensor([1.0, 2.0]), taeda.tensor([0.0, 5.0]))
@@ -388,6 +397,10 @@ class KLDivLoss(_Loss):
         reduction: ``"batchmean"``, ``"mean"``, ``"sum"`` or ``"none"``.
         log_target: the target holds log-probabilities, too.
 
+    Raises:
+        RuntimeError: in a call, the sizes do not broadcast, or the input or the target is no float.
+        ValueError: in a call, ``reduction`` is not ``"none"``, ``"mean"`` or ``"sum"``.
+
     Examples:
         >>> log_p = taeda.tensor([[0.5, 0.5]]).log()
         >>> nn.KLDivLoss(reduction="batchmean")(log_p, taeda.tensor([[0.9, 0.1]]))
@@ -419,6 +432,10 @@ class PoissonNLLLoss(_Loss):
         eps: keeps ``log(0)`` away.
         reduce: older form of ``reduction``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
+
+    Raises:
+        RuntimeError: in a call, the sizes do not broadcast.
+        ValueError: in a call, ``reduction`` is not ``"none"``, ``"mean"`` or ``"sum"``.
 
     Examples:
         >>> nn.PoissonNLLLoss()(taeda.tensor([0.0, 1.0]), taeda.tensor([2.0, 3.0]))
@@ -507,6 +524,10 @@ class HingeEmbeddingLoss(_MarginLoss):
         reduce: older form of ``reduction``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``: what is made of the losses of the elements.
 
+    Raises:
+        RuntimeError: in a call, the sizes do not broadcast, or a mean is of integers.
+        ValueError: in a call, ``reduction`` is not ``"none"``, ``"mean"`` or ``"sum"``.
+
     Examples:
         >>> nn.HingeEmbeddingLoss(reduction="none")(taeda.tensor([0.25, 0.25]), taeda.tensor([1, -1]))
         tensor([0.2500, 0.7500])
@@ -569,6 +590,11 @@ class MarginRankingLoss(_MarginLoss):
 
 class SoftMarginLoss(_Loss):
     """``log(1 + exp(-y * x))`` for targets ``y`` of 1 and -1: logistic regression.
+
+    Raises:
+        RuntimeError: in a call, the sizes do not broadcast.
+        NotImplementedError: in a call, both are of integers.
+        ValueError: in a call, ``reduction`` is not ``"none"``, ``"mean"`` or ``"sum"``.
 
     Examples:
         >>> nn.SoftMarginLoss(reduction="none")(taeda.tensor([2.0, 2.0]), taeda.tensor([1.0, -1.0]))
@@ -656,6 +682,11 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         input: ``(N, C)``, scores. Floating-point.
         target: ``(N, C)``, of 0 and 1.
         output: ``()``; with ``reduction="none"`` ``(N,)``.
+
+    Raises:
+        RuntimeError: in a call, the sizes do not broadcast.
+        NotImplementedError: in a call, the input is of integers.
+        ValueError: in a call, ``reduction`` is not ``"none"``, ``"mean"`` or ``"sum"``.
 
     Examples:
         >>> nn.MultiLabelSoftMarginLoss()(taeda.tensor([[2.0, -2.0, 0.0]]), taeda.tensor([[1.0, 0.0, 1.0]]))

@@ -100,6 +100,9 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         *args: for the next base class, where ``call_super_init`` is set.
         **kwargs: the same by name.
 
+    Raises:
+        TypeError: there are arguments, and ``call_super_init`` is not set.
+
     Note:
         What is assigned before ``super().__init__()`` is an AttributeError, a call without ``forward`` a
         NotImplementedError.

@@ -215,6 +215,9 @@ class TransformerEncoder(Module):
         src_key_padding_mask: ``(N, L)`` or ``(L,)``: True for padding.
         output: the shape of ``src``.
 
+    Raises:
+        TypeError: the layer is no module.
+
     Examples:
         >>> layer = nn.TransformerEncoderLayer(d_model=16, nhead=4, batch_first=True)
         >>> encoder = nn.TransformerEncoder(layer, num_layers=2)
@@ -303,6 +306,9 @@ class TransformerDecoder(Module):
         tgt: ``(T, N, E)`` or ``(T, E)``. Floating-point.
         memory: ``(S, N, E)`` or ``(S, E)``, the encoder's output.
         output: the shape of ``tgt``. The masks are those of :class:`TransformerDecoderLayer`.
+
+    Raises:
+        TypeError: the layer is no module, or ``num_layers`` is no whole number.
 
     Examples:
         >>> layer = nn.TransformerDecoderLayer(d_model=16, nhead=4, batch_first=True)
