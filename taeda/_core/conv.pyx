@@ -4,8 +4,8 @@
 stride above one is computed phase by phase: the input positions that meet the same taps form a convolution of stride
 one.
 
-Sizes, strides and dtypes decide a ``Plan`` (the casts) and an ``Algorithm`` for each convolution. ``convolve`` runs it,
-in the forward pass and for each phase of a gradient.
+A ``Convolution`` is one call: its sizes and its tensors, in the ``Format`` that ``format_of`` chooses. The table of
+algorithms says for each in which calls it is used, and runs it.
 """
 
 from cpython.long cimport PyLong_CheckExact
@@ -54,174 +54,256 @@ cdef struct Phase:       # of a gradient with a stride: input positions at, at +
     int64_t first[3]     # of the taps, -1 if none
     int64_t every[3]
 
-cdef enum Algorithm:           # of a convolution, or of a phase of its input's gradient
-    NOTHING              # no output
-    NO_TAPS              # empty sums
-    WHOLE                # a kernel as large as the image: images by weights
-    POINTS               # 1x1: weights by pixels
-    WINDOWS
-    LAST_CHANNELS        # depthwise or of small groups, with channels last
-    LAST_OF_EITHER = LAST_CHANNELS   # the following ones have kernels for channels first only
-    FIRST_CHANNELS       # depthwise, or of few outputs
-    WINOGRAD
-    SIDE_BY_SIDE
-    UNFOLDED             # takes all that the others take
-    SPREAD               # the input's gradient where every window has an input of its own
-    TOGETHER             # the input's gradient, its phases in one launch
-    NARROW_POINTS        # the weights' gradient of 1x1 with few channels
-
-#: Their names.
-NAMES_OF_ALGORITHMS = (
-    "nothing", "no taps", "whole", "points", "windows", "last channels", "first channels", "winograd", "side by side",
-    "unfolded", "spread", "together", "narrow points",
-)
-cdef int64_t LEFT_OUT = 0    # a bit for each algorithm that is not to be used, see `leave_out`
-
-
-cdef inline bint allowed(Algorithm algorithm) noexcept:
-    return not LEFT_OUT >> algorithm & 1
-
-
 cdef enum Role:
-    FORWARD
-    INPUT                # the input's gradient
-    WEIGHTS
+    FORWARD = 1          # a convolution, or a phase of its input's gradient
+    INPUT = 2            # the input's gradient
+    WEIGHTS = 4
 
-cdef struct Plan:        # dtypes: of images and weights (different where kernels widen the images) and of the result
-    int images, weights, result, bias
-    int back             # of the returned tensor
-    bint pairs           # pairs of 16-bit floats are multiplied: of channels, or of images for the weights' gradient
-
+cdef enum Format:        # of the tensors that kernels take
+    SAME = 1             # all of the dtype of the sums
+    SHORT = 2            # all of 16 bits
+    WIDENED = 4          # images of 16 bits, weights of float32: kernels widen images in registers
+    PAIRED = 8           # pairs of 16-bit floats: of channels, or of images for the weights' gradient
+    CHANNELS_FIRST = 16  # of images that are contiguous
 
 include "conv_weights.pxi"
+
+cdef class Convolution:
+    """A convolution or gradient. ``c`` inputs and ``m`` outputs per group are those of the convolution that runs:
+    exchanged for the input's gradient."""
+
+    cdef Role role
+    cdef Format format
+    cdef int code            # of the caller's tensors
+    cdef int64_t images, groups, c, m
+    cdef Geometry g
+    cdef Tensor x, y         # it reads x, and writes y; for the weights' gradient it reads both
+    cdef Weights w
+    cdef Tensor bias
+    cdef Phase* phase        # of a gradient, with its number
+    cdef int number
+    cdef bint alone          # no phase, or the only one
+    cdef bint last           # the result has channels last
+
+    cdef Tensor ordered(self):
+        """The weights ``[g, m, c, taps]`` of the phase."""
+        return self.w.in_order(self.phase).given
+
+
 include "depthwise.pxi"
 include "windows.pxi"
 include "bfloat16_pairs.pxi"
 include "conv_products.pxi"
 
 
-# ---- choice of the algorithm -----------------------------------------------------------------------------------------
+# ---- formats ---------------------------------------------------------------------------------------------------------
 
 
-cdef Plan plan_of(Role role, Geometry* g, int code, int w_code, int64_t images, int64_t groups, int64_t c, int64_t m):
-    """The casts; ``w_code`` is the dtype of the weights or, for their gradient, of the outputs' gradient.
-
-    ``c`` inputs and ``m`` outputs per group are those of the convolution that runs: exchanged for the input's gradient.
-    """
-    cdef Plan p
-    p.images = p.weights = p.result = p.bias = compute_code(code)
-    p.pairs = False
-    p.back = code
-    if ITEMSIZE[code] != 2 or w_code != code or p.images != F32 or c * g.taps == 0 or images * g.pixels == 0:
-        return p
+cdef Format format_of(Convolution a, int w_code) except *:
+    """The format for ``w_code``, the dtype of the weights or, for their gradient, of the outputs' gradient."""
+    cdef Geometry* g = &a.g
+    if (ITEMSIZE[a.code] != 2 or w_code != a.code or compute_code(a.code) != F32 or a.c * g.taps == 0
+            or a.images * g.pixels == 0):
+        return SAME
     if has_halves():  # a device: depthwise convolutions and those of few outputs are of float32
-        if c > 1 and m > DEPTHWISE_MOST and g.taps <= FEW_TAPS:
-            p.images = p.weights = p.result = p.bias = code
-        return p
-    if allowed(LAST_CHANNELS) and allowed(FIRST_CHANNELS) and (
-            short_depthwise(g, code, groups, c, m) and (c == 1 or role != WEIGHTS and c <= SHORT_GROUP)
-            or role != WEIGHTS and m == 1 and few_outputs(g, m)):  # widened in registers
-        p.images = p.result = code
-    elif short_engine(code) != "" and (allowed(WHOLE) and whole_kernel(g, c, m) or role != WEIGHTS and allowed(POINTS)
-                                       and short_points(g, code, c, m)):
-        p.images = p.weights = p.result = p.bias = code
+        return SHORT if a.c > 1 and a.m > DEPTHWISE_MOST and g.taps <= FEW_TAPS else SAME
+    if allowed(LAST_CHANNELS | FIRST_CHANNELS) and (
+            short_depthwise(g, a.code, a.groups, a.c, a.m) and (a.c == 1 or a.role != WEIGHTS and a.c <= SHORT_GROUP)
+            or a.role != WEIGHTS and a.m == 1 and few_outputs(g, a.m)):
+        return WIDENED
+    if short_engine(a.code) != "" and (allowed(WHOLE) and is_whole(a) or a.role != WEIGHTS and allowed(POINTS)
+                                       and short_points(g, a.code, a.c, a.m)):
+        return SHORT
     # For the weights' gradient, an image without a partner would be multiplied by zeros.
-    elif allowed(WINDOWS) and fills_pairs(g, code, images, groups, c, m) and (images > 1 or role != WEIGHTS) and (
-            role != INPUT or g.s[0] * g.s[1] * g.s[2] <= PHASES):
-        p.pairs = True
-        p.images = p.weights = p.result = code
-    return p
+    if allowed(WINDOWS) and fills_pairs(g, a.code, a.images, a.groups, a.c, a.m) and (
+            a.images > 1 if a.role == WEIGHTS else a.role == FORWARD or g.s[0] * g.s[1] * g.s[2] <= PHASES):
+        return PAIRED
+    return SAME
 
 
-cdef bint transposes_groups(Plan* p, int64_t c, int64_t m) noexcept:
+cdef inline int image_code(Convolution a):
+    return compute_code(a.code) if a.format == SAME else a.code
+
+
+cdef inline int weight_code(Convolution a):
+    return compute_code(a.code) if a.format == WIDENED else image_code(a)
+
+
+cdef bint transposes_groups(Convolution a) noexcept:
     """Whether 16-bit images with channels first are transposed for the kernels of small groups, which take channels
     last."""
-    return p.images != p.weights and c == m > 1
+    return a.format == WIDENED and a.c == a.m > 1
 
 
-cdef inline bint is_half(int code) noexcept:
-    return code == F16 or code == BF16
+# ---- the algorithms --------------------------------------------------------------------------------------------------
 
 
-cdef Tensor in_plan_format(Tensor t, Plan* p, int64_t groups):
-    """Images in the format of the plan's kernels, with three spatial dimensions."""
-    if p.pairs:
-        return channel_pairs(spatial(t, 2), groups)
-    return spatial(cast_image(t, p.images), 2)
+cdef bint is_whole(Convolution a) except -1:
+    return whole_kernel(&a.g, a.m, a.c) if a.role == INPUT else whole_kernel(&a.g, a.c, a.m)
 
 
-cdef Algorithm algorithm_of(Geometry* g, Plan* p, Tensor x, Tensor out, Weights w, bint alone) except *:
-    """The algorithm for a convolution of ``x`` into ``out``: a phase, unless ``alone``."""
-    cdef int64_t images = x.sizes[0], groups = w.groups, c = w.inputs, m = w.outputs
-    cdef bint fits, product = p.images == p.weights
-    if out.count == 0:
-        return NOTHING
-    if c * g.taps == 0:
-        return NO_TAPS
-    if p.pairs:
-        return WINDOWS
-    if not product:
-        return LAST_CHANNELS if out.strides[1] == 1 and (c == 1 or w.outputs == c) else FIRST_CHANNELS
-    if allowed(WHOLE) and whole_kernel(g, c, m):
-        return WHOLE
-    fits = allowed(WINDOWS) and not one_lane() and by_windows(g, images, groups, c, m, alone)
+cdef bint is_points(Convolution a) except -1:
     # Weights of one of many taps would have to be gathered.
-    if allowed(POINTS) and pointwise(g, x, out, c) and not (w.transposed and w.whole.taps > 1 and fits):
-        return POINTS
-    if is_half(p.weights):
-        return UNFOLDED
-    if allowed(LAST_CHANNELS) and is_last_depthwise(g, x, out, c, m):
-        return LAST_CHANNELS
-    if allowed(FIRST_CHANNELS) and (is_depthwise(c, m) or few_outputs(g, m)):
-        return FIRST_CHANNELS
-    if one_lane():
-        return UNFOLDED
-    if alone and allowed(WINOGRAD) and is_winograd(g, x.code, images, groups, c, m):
-        return WINOGRAD
-    if fits:
-        return WINDOWS
-    return SIDE_BY_SIDE if allowed(SIDE_BY_SIDE) and goes_side_by_side(g, x.code, images, c, m) else UNFOLDED
+    return pointwise(&a.g, a.x, a.y, a.c) and not (
+        a.w.transposed and a.w.whole.taps > 1 and allowed(WINDOWS) and is_windows(a))
 
 
-cdef int convolve(Algorithm algorithm, Geometry* g, Tensor x, Weights w, Tensor bias, Tensor out, Phase* phase,
-                  int number) except -1:
-    """``out[n, g * m + i, pixel]`` from ``x``, ``w`` and ``bias[g * m]``; for a gradient, ``phase`` has that
-    ``number``."""
-    cdef Tensor to = out
-    if algorithm > LAST_OF_EITHER:
-        if channels_last(x):
-            x = contiguous_tensor(x)
-        if channels_last(out):
-            to = empty_tensor(out.code, 5, out.sizes)
-    if algorithm == NO_TAPS:
-        fill(out, bias)
-    elif algorithm == WHOLE:
-        whole_product(x, w.given, bias, out, w.groups)
-    elif algorithm == WINDOWS:
-        convolve_windows(g, x, w.panels(number, is_planar(x, x.sizes[1] // w.groups)), w.places.group, bias, out,
-                         w.groups)
-    elif algorithm == WINOGRAD:
-        convolve_winograd(g, x, address_of(w.given), w.to_output(), w.to_input(), bias, to)
-    elif algorithm == POINTS and w.whole.taps == 1:
-        points_product(g, x, w.given, bias, out, w.groups, w.transposed)
-    elif algorithm != NOTHING:
-        convolve_in_order(algorithm, g, x, w.in_order(phase).given, bias, to)
-    if to is not out:
-        copy_into(out, to)
-    return 0
+cdef bint is_last_channels(Convolution a) except -1:
+    if a.format == WIDENED and a.role == FORWARD:
+        return a.y.strides[1] == 1 and (a.c == 1 or a.m == a.c)
+    # For the weights' gradient, windows share more loads in groups that fill a vector.
+    return (a.role == FORWARD or a.c == 1 or a.c < last_lanes(compute_code(a.x.code))) and is_last_depthwise(
+        &a.g, a.x, a.y, a.c, a.m)
 
 
-cdef int convolve_in_order(Algorithm algorithm, Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
-    """The algorithms whose kernels take weights ``[g, m, channels, taps]`` in place."""
-    if algorithm == POINTS:
-        return points_product(g, x, w, bias, out, w.sizes[0], False)
-    if algorithm == LAST_CHANNELS:
-        return depthwise_last(g, x if x.strides[1] == 1 else to_last(x), w, bias, out)
-    if algorithm == FIRST_CHANNELS:
-        return depthwise(g, x, w, bias, out)
-    if algorithm == SIDE_BY_SIDE:
-        return side_by_side(g, x, w, bias, out)
-    return convolve_unfolded(g, x, w, bias, out)
+cdef bint is_first_channels(Convolution a) except -1:
+    if a.role == INPUT:
+        return not a.last and is_depthwise(a.m, a.c) or few_outputs(&a.g, a.m) and not (a.last and a.c == a.m)
+    return is_depthwise(a.c, a.m) or a.role == FORWARD and (a.format == WIDENED or few_outputs(&a.g, a.m))
+
+
+cdef bint takes_winograd(Convolution a) except -1:
+    return a.alone and not one_lane() and is_winograd(&a.g, a.x.code, a.images, a.groups, a.c, a.m)
+
+
+cdef bint is_windows(Convolution a) except -1:
+    cdef int64_t m = a.m
+    if a.role == WEIGHTS and (m >= 3 or reads_points(&a.g)):  # here a laid-out volume pays for few outputs as well
+        m = max(m, <int64_t>5)
+    return a.format == PAIRED or not one_lane() and by_windows(&a.g, a.images, a.groups, a.c, m,
+                                                               a.alone and a.role == FORWARD)
+
+
+cdef bint is_side_by_side(Convolution a) except -1:
+    return not one_lane() and goes_side_by_side(&a.g, a.x.code, a.images, a.c, a.m)
+
+
+cdef bint is_spread(Convolution a) except -1:
+    return meets_once(&a.g) and not a.last and not is_depthwise(a.c, a.m)
+
+
+cdef bint is_together(Convolution a) except -1:
+    return (a.g.s[0] * a.g.s[1] * a.g.s[2] > 1 and (a.format == PAIRED or not one_lane() and not is_last_depthwise(
+        &a.g, a.x, a.y, a.c, a.m)) and fills_phases(&a.g, a.x, a.groups, a.c, a.m))
+
+
+cdef Tensor run_winograd(Convolution a):
+    convolve_winograd(&a.g, a.x, address_of(a.w.given), a.w.to_output(), a.w.to_input(), a.bias, a.y)
+
+
+cdef Tensor run_winograd_gradient(Convolution a):
+    return winograd_gradient(&a.g, a.x, a.y)
+
+
+cdef Tensor run_side_by_side(Convolution a):
+    side_by_side(&a.g, a.x, a.ordered(), a.bias, a.y)
+
+
+cdef Tensor run_unfolded(Convolution a):
+    convolve_unfolded(&a.g, a.x, a.ordered(), a.bias, a.y)
+
+
+cdef Tensor run_unfolded_gradient(Convolution a):
+    return unfolded_gradient(&a.g, a.x, contiguous_tensor(a.y), a.groups)
+
+
+# A convolution is run by the first row whose role is its own, whose formats include its own, and whose predicate holds
+# or is NULL. Names with a predicate may be left out.
+ctypedef bint (*fits_t)(Convolution a) except -1
+ctypedef Tensor (*run_t)(Convolution a)   # gives the weights' gradient
+
+cdef struct Row:
+    int64_t name         # a bit for each name
+    Role role
+    int formats
+    fits_t fits
+    run_t run
+
+cdef Row[32] ROWS
+cdef int nrows = 0
+cdef int64_t LEFT_OUT = 0    # names, see `leave_out`
+#: The names of the algorithms that may be left out.
+NAMES_OF_ALGORITHMS = []
+
+
+cdef int64_t add(str name, Role role, int formats, fits_t fits, run_t run):
+    global nrows
+    if fits != NULL and name not in NAMES_OF_ALGORITHMS:
+        NAMES_OF_ALGORITHMS.append(name)
+    cdef int64_t bit = 0 if fits == NULL else <int64_t>1 << <int>NAMES_OF_ALGORITHMS.index(name)
+    ROWS[nrows] = Row(bit, role, formats, fits, run)
+    nrows += 1
+    return bit
+
+
+cdef int64_t WHOLE = add("whole", FORWARD, SAME | SHORT, is_whole, whole_product)
+cdef int64_t POINTS = add("points", FORWARD, SAME | SHORT, is_points, points_product)
+cdef int64_t LAST_CHANNELS = add("last channels", FORWARD, SAME | WIDENED, is_last_channels, depthwise_last)
+cdef int64_t FIRST_CHANNELS = add("first channels", FORWARD, SAME | WIDENED | CHANNELS_FIRST, is_first_channels,
+                                  depthwise)
+add("winograd", FORWARD, SAME | CHANNELS_FIRST, takes_winograd, run_winograd)
+cdef int64_t WINDOWS = add("windows", FORWARD, SAME | PAIRED, is_windows, convolve_windows)
+add("side by side", FORWARD, SAME | CHANNELS_FIRST, is_side_by_side, run_side_by_side)
+add("unfolded", FORWARD, SAME | SHORT | CHANNELS_FIRST, NULL, run_unfolded)
+
+add("whole", INPUT, SAME | SHORT | CHANNELS_FIRST, is_whole, whole_gradient)
+add("spread", INPUT, SAME | SHORT, is_spread, spread_product)
+add("first channels", INPUT, SAME | WIDENED | CHANNELS_FIRST, is_first_channels, depthwise_back)
+add("together", INPUT, SAME | PAIRED, is_together, convolve_phases)
+add("phase by phase", INPUT, SAME | SHORT | WIDENED | PAIRED, NULL, run_phases)
+
+add("whole", WEIGHTS, SAME | SHORT, is_whole, whole_weights)
+add("last channels", WEIGHTS, SAME | WIDENED, is_last_channels, depthwise_last_gradient)
+add("first channels", WEIGHTS, SAME | WIDENED, is_first_channels, depthwise_weight_gradient)
+add("narrow points", WEIGHTS, SAME, narrow_points, narrow_gradient)
+add("winograd", WEIGHTS, SAME, takes_winograd, run_winograd_gradient)
+add("windows", WEIGHTS, SAME | PAIRED, is_windows, windows_gradient)
+add("unfolded", WEIGHTS, SAME | SHORT | CHANNELS_FIRST, NULL, run_unfolded_gradient)
+
+
+cdef inline bint allowed(int64_t names) noexcept:
+    return not LEFT_OUT & names
+
+
+def leave_out(names):
+    """From now on convolutions do without these algorithms (`NAMES_OF_ALGORITHMS`), of any thread. Gives the names that
+    were left out before.
+
+    Without all of them, everything is unfolded. Plans that ops have made already are not changed.
+    """
+    global LEFT_OUT
+    before = tuple([name for i, name in enumerate(NAMES_OF_ALGORITHMS) if LEFT_OUT >> i & 1])
+    LEFT_OUT = 0
+    for name in names:
+        if name not in NAMES_OF_ALGORITHMS:
+            raise ValueError(f"leave_out: expected an algorithm that others can stand for, got {name!r}")
+        LEFT_OUT |= <int64_t>1 << <int>NAMES_OF_ALGORITHMS.index(name)
+    return before
+
+
+cdef Tensor convolve(Convolution a):
+    """Run ``a``. Gives the gradient of the weights; all else is written to ``a.y``."""
+    cdef Tensor y = a.y
+    cdef Row* row = ROWS
+    if a.role != WEIGHTS:
+        if y.count == 0:
+            return None
+        if a.role == FORWARD and a.c * a.g.taps == 0:
+            fill(y, a.bias)
+            return None
+    while not (row.role == a.role and row.formats & a.format and allowed(row.name)
+               and (row.fits == NULL or row.fits(a))):
+        row += 1
+    if row.formats & CHANNELS_FIRST:
+        if channels_last(a.x):
+            a.x = contiguous_tensor(a.x)
+        if a.role != WEIGHTS and channels_last(y):
+            a.y = empty_tensor(y.code, 5, y.sizes)
+    cdef Tensor made = row.run(a)
+    if a.y is not y:
+        copy_into(y, a.y)
+        a.y = y
+    return made
 
 
 cdef int fill(Tensor out, Tensor bias) except -1:
@@ -267,10 +349,13 @@ cdef Tensor back(Tensor out, int code, int nd):
 
 
 cdef int read_tuple(object values, int64_t* to, int nd, int64_t missing) except -1:
-    """A tuple of ``nd`` numbers as three numbers."""
+    """A tuple of ``nd`` numbers, or the spatial sizes of a tensor, as three numbers."""
     cdef int n
     for n in range(3 - nd):
         to[n] = missing
+    if isinstance(values, Tensor):
+        memcpy(to + 3 - nd, (<Tensor>values).sizes + 2, nd * 8)
+        return 0
     try:
         for n in range(nd):
             to[3 - nd + n] = values[n]
@@ -323,10 +408,31 @@ cdef int shorten_steps(Geometry* g) except -1:
     return 0
 
 
+cdef int read_geometry(Geometry* g, int nd, object i, object o, object k, tuple stride, tuple padding,
+                       tuple dilation) except -1:
+    """Fill in ``g`` from tuples, or from the tensors that have such spatial sizes."""
+    read_tuple(i, g.i, nd, 1)
+    read_tuple(o, g.o, nd, 1)
+    read_tuple(k, g.k, nd, 1)
+    read_tuple(stride, g.s, nd, 1)
+    read_tuple(padding, g.p, nd, 0)
+    read_tuple(dilation, g.d, nd, 1)
+    return shorten_steps(g)
+
+
+cdef void count(Geometry* g) noexcept:
+    cdef int n
+    g.taps = g.pixels = 1
+    for n in range(3):
+        g.taps *= g.k[n]
+        g.pixels *= g.o[n]
+
+
 def convolution(int nd, Tensor input, Tensor weight, object bias, object stride, object padding, object dilation,
                 object groups):
     """The common case of a convolution: a batch, one real dtype, numbers that fit. Else None."""
-    cdef Geometry g
+    cdef Convolution a = Convolution.__new__(Convolution)
+    cdef Geometry* g = &a.g
     cdef int n
     cdef int64_t parts
     if (input.nd != nd + 2 or weight.nd != nd + 2 or input.code != weight.code or KIND[input.code] == 3
@@ -339,11 +445,9 @@ def convolution(int nd, Tensor input, Tensor weight, object bias, object stride,
         return None
     if not (read_ints(stride, g.s, nd, 1) and read_ints(padding, g.p, nd, 0) and read_ints(dilation, g.d, nd, 1)):
         return None
+    read_tuple(input, g.i, nd, 1)
+    read_tuple(weight, g.k, nd, 1)
     for n in range(3):
-        g.i[n] = g.k[n] = g.o[n] = 1
-        if n < 3 - nd:
-            continue
-        g.i[n], g.k[n] = input.sizes[2 + n - (3 - nd)], weight.sizes[2 + n - (3 - nd)]
         if max(g.s[n], g.p[n], g.d[n]) > MOST_STEP:
             return None
         if g.s[n] < 1 or g.p[n] < 0 or g.d[n] < 1 or g.i[n] + 2 * g.p[n] < g.d[n] * (g.k[n] - 1) + 1:
@@ -352,52 +456,46 @@ def convolution(int nd, Tensor input, Tensor weight, object bias, object stride,
     if bias is not None and (not isinstance(bias, Tensor) or (<Tensor>bias).code != input.code
                              or (<Tensor>bias).nd != 1 or (<Tensor>bias).sizes[0] != weight.sizes[0]):
         return None
-    return outputs(&g, nd, input, weight, bias, parts)
+    a.role, a.groups = FORWARD, parts
+    return run_whole_images(a, input, weight, bias)
 
 
-cdef Tensor outputs(Geometry* g, int nd, Tensor input, Tensor weight, Tensor bias, int64_t groups):
-    cdef int64_t c = weight.sizes[1], m = weight.sizes[0] // groups, n
+cdef Tensor run_whole_images(Convolution a, Tensor input, Tensor weight, Tensor bias):
+    """The result of a convolution or of its input's gradient, for ``role``, ``g`` and ``groups``."""
+    cdef int64_t c = weight.sizes[1], m = weight.sizes[0] // a.groups
     cdef int64_t sizes[5]
-    cdef Plan p
-    cdef Tensor x, out
-    cdef Weights w
-    cdef bint last, transposed
-    g.taps = g.pixels = 1
-    for n in range(3):
-        g.taps *= g.k[n]
-        g.pixels *= g.o[n]
-    p = plan_of(FORWARD, g, input.code, weight.code, input.sizes[0], groups, c, m)
-    x = in_plan_format(input, &p, groups)
-    if not p.pairs and x.count and strided_points(g, c, m):
-        x = every_pixel(g, x)
-    w = weights_of(grouped(cast_image(weight, p.weights), groups), g, False)
-    if bias is not None:
-        bias = contiguous_tensor(cast(bias, p.bias))
-    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = x.sizes[0], weight.sizes[0], g.o[0], g.o[1], g.o[2]
-    last = is_last(input) or is_last(weight)
-    transposed = not last and transposes_groups(&p, c, m)
-    out = empty_last(p.result, 5, sizes) if last or transposed else empty_tensor(p.result, 5, sizes)
-    if p.images == BF16 and p.bias == BF16 and g.taps == 1 and not pointwise(g, x, out, c):
-        x = contiguous_tensor(x)
-    convolve(algorithm_of(g, &p, x, out, w, True), g, x, w, bias, out, NULL, 0)
-    return back(contiguous_tensor(out) if transposed else out, p.back, nd)
+    cdef bint last = is_last(input) or is_last(weight)
+    count(&a.g)
+    a.code, a.images, a.alone = input.code, input.sizes[0], True
+    a.c, a.m = (c, m) if a.role == FORWARD else (m, c)
+    a.format = format_of(a, weight.code)
+    a.x = channel_pairs(spatial(input, 2), a.groups) if a.format == PAIRED else spatial(
+        cast_image(input, image_code(a)), 2)
+    sizes[0], sizes[1] = a.images, a.groups * a.m
+    memcpy(sizes + 2, &a.g.o[0] if a.role == FORWARD else &a.g.i[0], 3 * 8)
+    a.last = last or transposes_groups(a)
+    a.y = empty_last(image_code(a), 5, sizes) if a.last else empty_tensor(image_code(a), 5, sizes)
+    if a.y.count:
+        if a.role == FORWARD and a.format != PAIRED and a.x.count and strided_points(&a.g, c, m):
+            a.x = every_pixel(&a.g, a.x)
+        a.w = weights_of(grouped(cast_image(weight, weight_code(a)), a.groups), &a.g, a.role == INPUT)
+        if bias is not None:
+            a.bias = contiguous_tensor(cast(bias, a.code if a.format == SHORT else compute_code(a.code)))
+        if a.format == SHORT and a.role == FORWARD and a.g.taps == 1 and not pointwise(&a.g, a.x, a.y, c):
+            a.x = contiguous_tensor(a.x)
+        if a.format == WIDENED and a.role == INPUT and a.last and a.x.strides[1] != 1:
+            a.x = to_last(a.x)
+        convolve(a)
+    return back(a.y if last == a.last else contiguous_tensor(a.y), a.code, input.nd - 2)
 
 
 def forward(Tensor input, Tensor weight, Tensor bias or None, tuple size, tuple stride, tuple padding, tuple dilation,
             int64_t groups):
     """Convolution of ``input [n, c, ...]`` with ``weight [m, c / groups, ...]`` to ``[n, m, *size]``."""
-    cdef int nd = input.nd - 2, n
-    cdef Geometry g
-    read_tuple(size, g.o, nd, 1)
-    read_tuple(stride, g.s, nd, 1)
-    read_tuple(padding, g.p, nd, 0)
-    read_tuple(dilation, g.d, nd, 1)
-    for n in range(3):
-        g.i[n] = g.k[n] = 1
-        if n >= 3 - nd:
-            g.i[n], g.k[n] = input.sizes[2 + n - (3 - nd)], weight.sizes[2 + n - (3 - nd)]
-    shorten_steps(&g)
-    return outputs(&g, nd, input, weight, bias, groups)
+    cdef Convolution a = Convolution.__new__(Convolution)
+    a.role, a.groups = FORWARD, groups
+    read_geometry(&a.g, input.nd - 2, input, size, weight, stride, padding, dilation)
+    return run_whole_images(a, input, weight, bias)
 
 
 cdef void phase_of(Phase* to, Geometry* whole, Tensor x, int64_t index) noexcept:
@@ -440,168 +538,77 @@ cdef Tensor positions(Tensor out, Geometry* whole, Phase* phase, int64_t columns
     return alias_tensor(out, 5, sizes, strides, offset)
 
 
+cdef Tensor run_phases(Convolution a):
+    """The input's gradient, one phase at a time."""
+    cdef Geometry* whole = &a.g
+    cdef int64_t phases = whole.s[0] * whole.s[1] * whole.s[2], index
+    cdef int64_t sizes[5]
+    cdef Phase phase
+    cdef Convolution one
+    cdef Tensor columns = None
+    cdef bint direct
+    # Even and odd columns of the result are interleaved in one pass: one at a time they would be written item by item.
+    cdef bint paired = whole.s[2] == 2 and whole.i[2] > 1 and not a.last
+    if a.format == SHORT and not channels_last(a.x):
+        a.x = contiguous_tensor(a.x)
+    for index in range(phases):
+        phase_of(&phase, whole, a.x, index)
+        if phase.g.pixels == 0:
+            continue
+        # Channels last: also into every second pixel.
+        direct = phases == 1 or phase.g.taps > 0 and a.last and not a.format & (PAIRED | SHORT) and (
+            allowed(LAST_CHANNELS) and is_last_depthwise(&phase.g, a.x, a.y, a.c, a.m))
+        one = Convolution.__new__(Convolution)
+        one.role, one.format, one.images, one.groups, one.c, one.m = FORWARD, a.format, a.images, a.groups, a.c, a.m
+        one.g, one.x, one.bias, one.alone = phase.g, a.x, a.bias, phases == 1
+        if direct:
+            one.y = a.y if phases == 1 else positions(a.y, whole, &phase, 0)
+        else:
+            memcpy(sizes, a.y.sizes, 2 * 8)
+            memcpy(sizes + 2, phase.g.o, 3 * 8)
+            one.y = empty_last(a.y.code, 5, sizes) if a.last else empty_tensor(a.y.code, 5, sizes)
+        one.w, one.phase, one.number = a.w, &phase, index
+        if phases > PHASES:
+            one.w, one.phase, one.number = a.w.in_order(&phase), NULL, 0
+        convolve(one)
+        if paired and phase.at[2] == 0:
+            columns = one.y
+        elif paired:
+            interleave(positions(a.y, whole, &phase, whole.i[2]), columns, one.y)
+        elif not direct:
+            copy_into(positions(a.y, whole, &phase, 0), one.y)
+
+
 def input_gradient(Tensor grad, Tensor weight, Tensor bias or None, tuple size, tuple stride, tuple padding,
                    tuple dilation,
                    int64_t groups):
     """Gradient of the input, of spatial sizes ``size``, from that of the output; also the transposed convolution."""
-    cdef int64_t m = weight.sizes[0] // groups, c = weight.sizes[1], phases = 1, index, n, nd = grad.nd - 2
-    cdef int64_t sizes[5]
-    cdef Geometry whole
-    cdef Phase phase
-    cdef Plan p
-    cdef Algorithm algorithm
-    cdef Weights w
-    cdef Tensor x = spatial(grad, 2), w5 = spatial(weight, 2), out, part, columns = None
-    cdef bint paired, direct, last = is_last(grad) or is_last(weight), transposed
-    read_tuple(size, whole.i, nd, 1)
-    read_tuple(stride, whole.s, nd, 1)
-    read_tuple(padding, whole.p, nd, 0)
-    read_tuple(dilation, whole.d, nd, 1)
-    sizes[0], sizes[1] = grad.sizes[0], groups * c
-    whole.taps = whole.pixels = 1
-    for n in range(3):
-        whole.k[n], whole.o[n], sizes[2 + n] = w5.sizes[2 + n], x.sizes[2 + n], whole.i[n]
-        whole.taps *= whole.k[n]
-        whole.pixels *= whole.o[n]
-    shorten_steps(&whole)
-    for n in range(3):
-        phases *= whole.s[n]
-    p = plan_of(INPUT, &whole, grad.code, weight.code, grad.sizes[0], groups, m, c)
-    x = in_plan_format(grad, &p, groups)
-    if bias is not None:
-        bias = contiguous_tensor(cast(bias, p.bias))
-    transposed = not last and transposes_groups(&p, c, m)
-    last = last or transposed
-    out = empty_last(p.result, 5, sizes) if last else empty_tensor(p.result, 5, sizes)
-    if out.count == 0:
-        return back(out, p.back, nd)
-    w = weights_of(grouped(cast_image(weight, p.weights), groups), &whole, True)
-    if allowed(WHOLE) and whole_kernel(&whole, c, m):
-        part = empty_tensor(p.result, 5, sizes)
-        whole_gradient(x, w.given, bias, part, groups)
-        if last:
-            copy_into(out, part)
-        return back(out if last else part, p.back, nd)
-    if (allowed(SPREAD) and meets_once(&whole) and not last and not p.pairs and p.images == p.weights
-            and not is_depthwise(m, c)):
-        spread_product(&whole, x, w.given, bias, out)
-        return back(out, p.back, nd)
-    if p.images == BF16 and p.bias == BF16 and not channels_last(x):
-        x = contiguous_tensor(x)
-    if p.images != p.weights and last and x.strides[1] != 1:
-        x = to_last(x)
-    if allowed(FIRST_CHANNELS) and (not last and is_depthwise(c, m) or not p.pairs and few_outputs(&whole, c)
-                                    and not (last and c == m)):
-        part = empty_tensor(p.result, 5, sizes) if last else out
-        depthwise_back(&whole, contiguous_tensor(x) if channels_last(x) else x, w.given, bias, part)
-        if last:
-            copy_into(out, part)
-        return back(out, p.back, nd)
-    if phases > 1 and allowed(TOGETHER) and (p.pairs or not one_lane()) and (p.pairs or p.images == p.weights
-                       and not is_last_depthwise(&whole, x, out, m, c)) and fills_phases(
-            &whole, x, groups, m, c):
-        convolve_phases(&whole, x, w, bias, out)
-        return back(out, p.back, nd)
-    # Even and odd columns of the result are interleaved in one pass: one at a time they would be written item by item.
-    paired = whole.s[2] == 2 and whole.i[2] > 1 and not last
-    for index in range(phases):
-        phase_of(&phase, &whole, x, index)
-        if phase.g.pixels == 0:
-            continue
-        # Channels last: also into every second pixel.
-        direct = phases == 1 or phase.g.taps > 0 and last and not p.pairs and not is_half(p.weights) and (
-            allowed(LAST_CHANNELS) and is_last_depthwise(&phase.g, x, out, m, c))
-        if direct:
-            part = out if phases == 1 else positions(out, &whole, &phase, 0)
-        else:
-            for n in range(3):
-                sizes[2 + n] = phase.g.o[n]
-            part = empty_last(p.result, 5, sizes) if last else empty_tensor(p.result, 5, sizes)
-        algorithm = algorithm_of(&phase.g, &p, x, part, w, phases == 1)
-        if phases > PHASES:
-            convolve(algorithm, &phase.g, x, w.in_order(&phase), bias, part, NULL, 0)
-        else:
-            convolve(algorithm, &phase.g, x, w, bias, part, &phase, index)
-        if paired and phase.at[2] == 0:
-            columns = part
-        elif paired:
-            interleave(positions(out, &whole, &phase, whole.i[2]), columns, part)
-        elif not direct:
-            copy_into(positions(out, &whole, &phase, 0), part)
-    return back(contiguous_tensor(out) if transposed else out, p.back, nd)
+    cdef Convolution a = Convolution.__new__(Convolution)
+    a.role, a.groups = INPUT, groups
+    read_geometry(&a.g, grad.nd - 2, size, grad, weight, stride, padding, dilation)
+    return run_whole_images(a, grad, weight, bias)
 
 
 def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple padding, tuple dilation,
                     int64_t groups):
     """Gradient of the weights ``[m, c / groups, *kernel]``, as partial sums ``[part, ...]`` of as many elements
     each."""
-    cdef Geometry g
+    cdef Convolution a = Convolution.__new__(Convolution)
     cdef int64_t sizes[4]
-    cdef int64_t images = input.sizes[0], c = input.sizes[1] // groups, m = grad.sizes[1] // groups, nd = input.nd - 2
-    cdef int64_t n
-    cdef Plan p
-    cdef Tensor x = spatial(input, 2), y = spatial(grad, 2), out
-    read_tuple(kernel, g.k, nd, 1)
-    read_tuple(stride, g.s, nd, 1)
-    read_tuple(padding, g.p, nd, 0)
-    read_tuple(dilation, g.d, nd, 1)
-    g.taps = g.pixels = 1
-    for n in range(3):
-        g.i[n], g.o[n] = x.sizes[2 + n], y.sizes[2 + n]
-        g.taps *= g.k[n]
-        g.pixels *= g.o[n]
-    shorten_steps(&g)
-    p = plan_of(WEIGHTS, &g, input.code, grad.code, images, groups, c, m)
-    x, y = spatial(cast_image(input, p.images), 2), spatial(cast_image(grad, p.images), 2)
-    if x.count == 0 or y.count == 0 or g.taps == 0:
-        sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups, c * g.taps, m
-        out = empty_tensor(p.images, 4, sizes)
+    cdef Tensor out
+    read_geometry(&a.g, input.nd - 2, input, grad, kernel, stride, padding, dilation)
+    count(&a.g)
+    a.role, a.groups, a.code, a.images, a.alone = WEIGHTS, groups, input.code, input.sizes[0], True
+    a.c, a.m = input.sizes[1] // groups, grad.sizes[1] // groups
+    a.format = format_of(a, grad.code)
+    a.x, a.y = spatial(cast_image(input, image_code(a)), 2), spatial(cast_image(grad, image_code(a)), 2)
+    if a.x.count == 0 or a.y.count == 0 or a.g.taps == 0:
+        sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups, a.c * a.g.taps, a.m
+        out = empty_tensor(image_code(a), 4, sizes)
         zero(out)
         return transposed_back(out)
-    if allowed(WHOLE) and whole_kernel(&g, c, m):
-        return whole_weights(x, y, groups)
-    if strided_points(&g, c, m):
-        x = every_pixel(&g, x)
-    if p.pairs:
-        return windows_gradient(&g, image_pairs(x), image_pairs(y), groups, True)
-    # Windows share more loads in groups that fill a vector.
-    if allowed(LAST_CHANNELS) and 1 < c < last_lanes(compute_code(x.code)) and is_last_depthwise(&g, x, y, c, m):
-        return depthwise_last_gradient(&g, x, y, c)
-    if allowed(FIRST_CHANNELS) and is_depthwise(c, m):
-        return depthwise_gradient(&g, x, y, groups, m)
-    if allowed(NARROW_POINTS) and narrow_points(&g, x, y, groups):
-        return narrow_gradient(&g, x, y)
-    if one_lane() or is_half(x.code):
-        return unfolded_gradient(&g, contiguous_tensor(x) if channels_last(x) else x, contiguous_tensor(y), groups)
-    if allowed(WINOGRAD) and is_winograd(&g, x.code, images, groups, c, m):
-        return winograd_gradient(&g, x, y)
-    # Here a laid-out volume pays for few outputs as well.
-    if allowed(WINDOWS) and by_windows(&g, images, groups, c, max(m, <int64_t>5) if m >= 3 or reads_points(&g) else m):
-        return windows_gradient(&g, x, y, groups)
-    return unfolded_gradient(&g, contiguous_tensor(x) if channels_last(x) else x, contiguous_tensor(y), groups)
-
-
-cdef Tensor depthwise_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, int64_t m):
-    """The weights' gradient with one input channel per group, in the memory format of x and y."""
-    cdef bint last = m == 1 and (is_last(x) or is_last(y))
-    if last:
-        x, y = x if x.strides[1] == 1 else to_last(x), y if y.strides[1] == 1 else to_last(y)
-    if allowed(LAST_CHANNELS) and is_last_depthwise(g, x, y, 1, m):
-        return depthwise_last_gradient(g, x, y, 1)
-    return depthwise_weight_gradient(g, x, contiguous_tensor(y), groups, m)
-
-
-def leave_out(names):
-    """From now on convolutions do without these algorithms (`NAMES_OF_ALGORITHMS`), of any thread. Gives the names that
-    were left out before.
-
-    Where all that may be left out are, everything is unfolded. Plans that ops have made already are not changed.
-    """
-    global LEFT_OUT
-    before = tuple([name for i, name in enumerate(NAMES_OF_ALGORITHMS) if LEFT_OUT >> i & 1])
-    LEFT_OUT = 0
-    for name in names:
-        if name in ("nothing", "no taps", "unfolded") or name not in NAMES_OF_ALGORITHMS:
-            raise ValueError(f"leave_out: expected an algorithm that others can stand for, got {name!r}")
-        LEFT_OUT |= <int64_t>1 << <int>NAMES_OF_ALGORITHMS.index(name)
-    return before
+    if strided_points(&a.g, a.c, a.m):
+        a.x = every_pixel(&a.g, a.x)
+    if a.c == 1 and a.m == 1 and (is_last(a.x) or is_last(a.y)):
+        a.x, a.y = [t if (<Tensor>t).strides[1] == 1 else to_last(t) for t in (a.x, a.y)]
+    return convolve(a)

@@ -101,19 +101,17 @@ cdef int as_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, in
     return multiply(&p)
 
 
-cdef int points_product(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups,
-                        bint transposed) except -1:
+cdef Tensor points_product(Convolution a):
     """:func:`as_product`; bfloat16 images of few pixels are transposed to channels last, where all of them are one
     product."""
-    cdef int64_t c = x.sizes[1] // groups, m = out.sizes[1] // groups
-    cdef Tensor whole
-    if x.code != BF16 or g.pixels == 1 or g.pixels > FEW_PIXELS or channels_last(out) or c * m < (
-            TRANSPOSE_BACK if transposed else TRANSPOSE_FORWARD) * (c + m):
-        return as_product(g, x, w, bias, out, groups, transposed)
-    whole = empty_last(out.code, 5, out.sizes)
-    as_product(g, x if channels_last(x) else to_last(x), w, bias, whole, groups, transposed)
-    copy_into(out, whole)
-    return 0
+    cdef bint transposed = a.w.transposed and a.w.whole.taps == 1
+    cdef Tensor x = a.x, out = a.y, w = a.w.given if transposed else a.ordered(), whole = out
+    if x.code == BF16 and 1 < a.g.pixels <= FEW_PIXELS and not channels_last(out) and a.c * a.m >= (
+            TRANSPOSE_BACK if transposed else TRANSPOSE_FORWARD) * (a.c + a.m):
+        whole, x = empty_last(out.code, 5, out.sizes), x if channels_last(x) else to_last(x)
+    as_product(&a.g, x, w, a.bias, whole, a.groups, transposed)
+    if whole is not out:
+        copy_into(out, whole)
 
 
 # ---- kernels as large as the image -----------------------------------------------------------------------------------
@@ -152,47 +150,47 @@ cdef Product no_product(int code, int64_t groups) noexcept:
     return p
 
 
-cdef int whole_product(Tensor x, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
-    """:func:`convolve` if :func:`whole_kernel`: images by weights. ``out`` has one pixel."""
-    x = contiguous_tensor(x)
-    cdef Product p = no_product(x.code, groups)
+cdef Tensor whole_product(Convolution a):
+    """Images by weights; the result has one pixel."""
+    cdef Tensor x = contiguous_tensor(a.x), w = a.w.given
+    cdef Product p = no_product(x.code, a.groups)
     cdef int64_t item = ITEMSIZE[x.code], k = w.sizes[2] * w.sizes[3]
     p.m, p.n, p.k = x.sizes[0], w.sizes[1], k
-    p.a = as_rows(x, groups)
+    p.a = as_rows(x, a.groups)
     p.b.ptr, p.b.rows, p.b.columns, p.b.inner = address_of(w), item, k * item, p.n * k * item
-    p.c = as_rows(out, groups)
+    p.c = as_rows(a.y, a.groups)
     p.d = p.c
-    if bias is not None:
-        p.init, p.d.ptr, p.d.rows = 1, address_of(bias), 0
-    return multiply(&p)
+    if a.bias is not None:
+        p.init, p.d.ptr, p.d.rows = 1, address_of(a.bias), 0
+    multiply(&p)
 
 
-cdef int whole_gradient(Tensor grad, Tensor w, Tensor bias, Tensor out, int64_t groups) except -1:
-    """The input's gradient if :func:`whole_kernel`, from one pixel, into the contiguous ``out``."""
-    grad = contiguous_tensor(grad)
-    cdef Product p = no_product(grad.code, groups)
+cdef Tensor whole_gradient(Convolution a):
+    """The input's gradient, from one pixel."""
+    cdef Tensor grad = contiguous_tensor(a.x), w = a.w.given
+    cdef Product p = no_product(grad.code, a.groups)
     cdef int64_t item = ITEMSIZE[grad.code], m = w.sizes[1], k = w.sizes[2] * w.sizes[3]
     p.m, p.n, p.k = grad.sizes[0], k, m
-    p.a = as_rows(grad, groups)
+    p.a = as_rows(grad, a.groups)
     p.b.ptr, p.b.rows, p.b.columns, p.b.inner = address_of(w), k * item, item, m * k * item
-    p.c = as_rows(out, groups)
+    p.c = as_rows(a.y, a.groups)
     p.d = p.c
-    if bias is not None:
-        fill(out, bias)
+    if a.bias is not None:
+        fill(a.y, a.bias)
         p.init = 1
-    return multiply(&p)
+    multiply(&p)
 
 
-cdef Tensor whole_weights(Tensor x, Tensor y, int64_t groups):
-    """The weights' gradient if :func:`whole_kernel`: ``[1, group * m, c * taps]``."""
-    x, y = contiguous_tensor(x), contiguous_tensor(y)
-    cdef Product p = no_product(x.code, groups)
+cdef Tensor whole_weights(Convolution a):
+    """The weights' gradient ``[1, group * m, c * taps]``."""
+    cdef Tensor x = contiguous_tensor(a.x), y = contiguous_tensor(a.y)
+    cdef Product p = no_product(x.code, a.groups)
     cdef int64_t sizes[3]
-    sizes[0], sizes[1], sizes[2] = 1, y.sizes[1], x.count // x.sizes[0] // groups
+    sizes[0], sizes[1], sizes[2] = 1, y.sizes[1], a.c * a.g.taps
     cdef Tensor out = empty_tensor(x.code, 3, sizes)
-    p.m, p.n, p.k = y.sizes[1] // groups, sizes[2], x.sizes[0]
-    p.a = transposed_matrix(as_rows(y, groups))
-    p.b = as_rows(x, groups)
+    p.m, p.n, p.k = a.m, sizes[2], x.sizes[0]
+    p.a = transposed_matrix(as_rows(y, a.groups))
+    p.b = as_rows(x, a.groups)
     p.c.ptr, p.c.rows, p.c.columns = address_of(out), sizes[2] * ITEMSIZE[x.code], ITEMSIZE[x.code]
     p.c.inner = p.m * p.c.rows
     p.d = p.c
@@ -246,14 +244,15 @@ cdef Tensor every_tap(Tensor bias, int64_t taps):
     return alias_tensor(out, 1, sizes, strides, 0)
 
 
-cdef int spread_product(Geometry* whole, Tensor grad, Tensor w, Tensor bias, Tensor out) except -1:
+cdef Tensor spread_product(Convolution a):
     """The input's gradient if :func:`meets_once`: all taps of all channels by pixels, then moved to their places.
 
-    ``w`` is ``[g, m, c, taps]``, and ``out`` contiguous. A part of the pixels at a time, whose products stay in the
-    cache.
+    A part of the pixels at a time, whose products stay in the cache.
     """
     cdef Geometry g
-    cdef int64_t groups = w.sizes[0], channels = out.sizes[1], n, d, most, at, start
+    cdef Geometry* whole = &a.g
+    cdef Tensor grad = a.x, w = a.w.given, bias = a.bias, out = a.y
+    cdef int64_t channels = out.sizes[1], n, d, most, at, start
     cdef int64_t sizes[8]
     cdef int64_t strides[8]
     cdef int64_t from_sizes[5]
@@ -291,9 +290,8 @@ cdef int spread_product(Geometry* whole, Tensor grad, Tensor w, Tensor bias, Ten
             taps = empty_tensor(out.code, 5, from_sizes)
             part = alias_tensor(grad, 5, count, grad.strides,
                                 at * grad.strides[0] + (start * grad.strides[d] if d else 0))
-            as_product(&g, part, w, bias, taps, groups, True)
+            as_product(&g, part, w, bias, taps, a.groups, True)
             spread_taps(whole, &g, taps, out, at, d, start)
-    return 0
 
 
 cdef int spread_taps(Geometry* whole, Geometry* g, Tensor taps, Tensor out, int64_t image, int64_t d,

@@ -162,29 +162,27 @@ cdef bint few_outputs(Geometry* g, int64_t m) noexcept:
     return m <= DEPTHWISE_MOST and g.taps > 1 and g.s[0] <= 2 and g.s[1] <= 2 and g.s[2] <= 2 and g.o[2] > 1
 
 
-cdef int depthwise(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
-    """:func:`convolve` with channels first, for few channels per group; ``out`` may have any strides.
+cdef Tensor depthwise(Convolution a):
+    """With channels first, for few channels per group; the result may have any strides.
 
     For 16-bit floats, weights and bias are float32.
     """
     cdef Taps t[3]
-    cdef int64_t groups = w.sizes[0], m = w.sizes[1], q = w.sizes[2]
-    x = in_lines(x)
+    cdef Geometry* g = &a.g
     t[0], t[1], t[2] = taps_of(g, 0, g.k[1] * g.k[2]), taps_of(g, 1, g.k[2]), taps_of(g, 2, 1)
-    return depthwise_rows(t, NULL, x, address_of(w), m * q * g.taps, q * g.taps, g.taps, m, q, bias, address_of(out),
-                          out.strides,
-                          x.sizes[0], groups * m)
+    depthwise_rows(t, NULL, in_lines(a.x), address_of(a.ordered()), a.m * a.c * g.taps, a.c * g.taps, g.taps, a.m, a.c,
+                   a.bias, address_of(a.y), a.y.strides, a.images, a.groups * a.m)
 
 
-cdef int depthwise_back(Geometry* g, Tensor grad, Tensor w, Tensor bias, Tensor out) except -1:
-    """The gradient of the input of a convolution with few channels per group into ``out``, from its weights
-    ``[g, m, c, taps]``."""
+cdef Tensor depthwise_back(Convolution a):
+    """The gradient of the input of a convolution with few channels per group."""
     cdef Taps t[3]
     cdef Taps odd
+    cdef Geometry* g = &a.g
+    cdef Tensor grad = in_lines(a.x), out = a.y
     cdef int64_t strides[5]
-    cdef int64_t groups = w.sizes[0], m = w.sizes[1], c = w.sizes[2], z, y, x, phases = 2 if g.s[2] == 2 else 1, n
+    cdef int64_t m = a.c, c = a.m, z, y, x, phases = 2 if g.s[2] == 2 else 1, n
     cdef char* place
-    grad = in_lines(grad)
     strides[0], strides[1] = out.strides[0], out.strides[1]
     for n in range(3):
         strides[2 + n] = out.strides[2 + n] * (g.s[n] if n < 2 or phases == 1 else 1)
@@ -199,31 +197,30 @@ cdef int depthwise_back(Geometry* g, Tensor grad, Tensor w, Tensor bias, Tensor 
                     t[2].o = g.i[2]
                 place = address_of(out) + (z * out.strides[2] + y * out.strides[3] + x
                                            * out.strides[4]) * ITEMSIZE[out.code]
-                depthwise_rows(t, &odd if phases == 2 else NULL, grad, address_of(w), m * c * g.taps, g.taps,
-                               c * g.taps, c, m, bias,
-                               place, strides, grad.sizes[0], groups * c)
-    return 0
+                depthwise_rows(t, &odd if phases == 2 else NULL, grad, address_of(a.w.given), m * c * g.taps, g.taps,
+                               c * g.taps, c, m, a.bias, place, strides, a.images, a.groups * c)
 
 
-cdef Tensor depthwise_weight_gradient(Geometry* g, Tensor x, Tensor y, int64_t groups, int64_t m):
+cdef Tensor depthwise_weight_gradient(Convolution a):
     """``[1, group * m, 1, tap]``; for 16-bit floats in float32."""
     cdef Taps t[3]
     cdef DepthwiseWeightArgs arg
     cdef int64_t sizes[4]
-    cdef int64_t tasks = groups * m, images = x.sizes[0], item = ITEMSIZE[y.code], grain, room, pieces, columns
+    cdef Geometry* g = &a.g
+    cdef Tensor y = in_lines(contiguous_tensor(a.y)), x = in_lines(a.x)
+    cdef int64_t tasks = a.groups * a.m, item = ITEMSIZE[y.code], grain, room, pieces, columns
     cdef char* ptr[4]
     cdef double work = <double>y.count * g.taps
-    x, y = in_lines(x), in_lines(y)
     t[0], t[1], t[2] = taps_of(g, 0, g.k[1] * g.k[2]), taps_of(g, 1, g.k[2]), taps_of(g, 2, 1)
     cdef Variant v = variant_of(x.code, t, 1, 1, False)
     memset(&arg, 0, sizeof(arg))  # this kernel does not use all of them
-    sizes[0], sizes[1], sizes[2], sizes[3] = 1, groups * m, 1, g.taps
+    sizes[0], sizes[1], sizes[2], sizes[3] = 1, tasks, 1, g.taps
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes), memory
     describe_rows(t, &t[2], &v, x, <DepthwiseArgs*>&arg)
-    arg.channels, arg.m, arg.q = tasks, m, 1
+    arg.channels, arg.m, arg.q = tasks, a.m, 1
     arg.y_n, arg.y_c, arg.y_0, arg.y_1 = (y.strides[0] * item, y.strides[1] * item, y.strides[2] * item,
                                           y.strides[3] * item)
-    arg.taps, arg.k1, arg.k2, arg.images = g.taps, g.k[1], g.k[2], images
+    arg.taps, arg.k1, arg.k2, arg.images = g.taps, g.k[1], g.k[2], a.images
     columns = ceil_div(g.o[2], v.lanes)
     arg.every = max(LONG_SUM // max(g.o[0] * g.o[1] * columns, <int64_t>1), <int64_t>1)
     grain = max(grain_of(work, tasks), ceil_div(tasks, <int64_t>PIECES))
@@ -299,35 +296,37 @@ cdef Tensor taps_first(Geometry* g, Tensor w):
     return out
 
 
-cdef int depthwise_last(Geometry* g, Tensor x, Tensor w, Tensor bias, Tensor out) except -1:
-    """:func:`depthwise` of images with channels last; for 16-bit floats, weights and bias are float32."""
+cdef Tensor depthwise_last(Convolution a):
+    """:func:`depthwise` of images with channels last."""
     cdef LastArgs arg
-    cdef int64_t images = x.sizes[0], channels = x.sizes[1], c = w.sizes[2], tasks
-    cdef double work = <double>out.count * g.taps * c
+    cdef Geometry* g = &a.g
+    cdef Tensor x = a.x if a.x.strides[1] == 1 else to_last(a.x), w = taps_first(g, a.ordered())
+    cdef int64_t tasks
+    cdef double work = <double>a.y.count * g.taps * a.c
     cdef char* ptr[4]
-    w = taps_first(g, w)
-    last_shape(g, x, out, c, &arg)
-    arg.block = even(g.o[1], max(LAST_ROWS // (g.o[2] * channels), <int64_t>1))
-    arg.bias = bias is not None
-    tasks = images * ceil_div(g.o[1], arg.block)
-    ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(out), address_of(x), address_of(w), address_of(w) if bias is None
-                                      else address_of(bias))
-    launch_work(find_last(LAST, x.code, c), ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks, grain_of(work, tasks),
+    last_shape(g, x, a.y, a.c, &arg)
+    arg.block = even(g.o[1], max(LAST_ROWS // (g.o[2] * x.sizes[1]), <int64_t>1))
+    arg.bias = a.bias is not None
+    tasks = a.images * ceil_div(g.o[1], arg.block)
+    ptr[0], ptr[1], ptr[2], ptr[3] = (address_of(a.y), address_of(x), address_of(w), address_of(w) if a.bias is None
+                                      else address_of(a.bias))
+    launch_work(find_last(LAST, x.code, a.c), ptr, 4, <int64_t*>&arg, sizeof(arg) // 8, tasks, grain_of(work, tasks),
                 work)
-    return 0
 
 
-cdef Tensor depthwise_last_gradient(Geometry* g, Tensor x, Tensor y, int64_t c):
+cdef Tensor depthwise_last_gradient(Convolution a):
     """``[part, channel, c, tap]``, a view; for 16-bit floats in float32."""
     cdef LastArgs arg
     cdef int64_t sizes[4]
     cdef int64_t strides[4]
-    cdef int64_t images = x.sizes[0], channels = x.sizes[1], parts, tasks
+    cdef Geometry* g = &a.g
+    cdef Tensor x = a.x, y = a.y
+    cdef int64_t c = a.c, channels = x.sizes[1], parts, tasks
     cdef double work = <double>y.count * g.taps * c
     cdef char* ptr[3]
     last_shape(g, x, y, c, &arg)
-    arg.block, arg.bias = even(images, 4), 0  # few numbers in one sum round better, and give the threads work
-    parts = ceil_div(images, arg.block)
+    arg.block, arg.bias = even(a.images, 4), 0  # few numbers in one sum round better, and give the threads work
+    parts = ceil_div(a.images, arg.block)
     sizes[0], sizes[1], sizes[2], sizes[3] = parts, g.taps, c, channels
     cdef Tensor out = empty_tensor(compute_code(x.code), 4, sizes)
     ptr[0], ptr[1], ptr[2] = address_of(out), address_of(x), address_of(y)

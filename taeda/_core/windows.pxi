@@ -192,31 +192,24 @@ cdef void windows_shape(Geometry* g, Windows* w, Tensor x, Tensor y, int64_t gro
 
 # ---- launches --------------------------------------------------------------------------------------------------------
 
-cdef int convolve_windows(Geometry* g, Tensor x, char* packed, int64_t w_g, Tensor bias, Tensor out,
-                          int64_t groups) except -1:
-    """:func:`convolve` if :func:`by_windows`, with the panels of :func:`packed_weights`.
-
-    For bfloat16, ``x`` has pairs of channels (:func:`channel_pairs`), and the bias is float32.
-    """
+cdef Tensor convolve_windows(Convolution a):
     cdef Part part
     cdef int64_t scale[3]
-    part.g, part.begin = g[0], 0
+    part.g, part.begin = a.g, 0
     part.at[0] = part.at[1] = part.at[2] = 0
     scale[0] = scale[1] = scale[2] = 1
-    return in_windows(g, &part, 1, scale, x, packed, w_g, bias, out, groups)
+    in_windows(a, &a.g, &part, 1, scale, a.w.panels(a.number, is_planar(a.x, a.x.sizes[1] // a.groups)))
 
 
-cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Tensor x, char* packed, int64_t w_g,
-                    Tensor bias,
-                    Tensor out, int64_t groups) except -1:
+cdef int in_windows(Convolution a, Geometry* g, Part* parts, int64_t number, int64_t* scale, char* packed) except -1:
     """Convolutions of one volume, of geometry ``g``, whose results are interleaved at a stride of ``scale``
-    positions."""
-    x = in_rows(x)
+    positions, with the panels of :func:`packed_weights`."""
+    cdef Tensor x = in_rows(a.x), bias = a.bias, out = a.y
     cdef int code = x.code
     cdef Blocks b = blocks(code)
     cdef WindowsArgs arg
-    cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], c = x.sizes[1] // groups, m = out.sizes[1] // groups
-    cdef int64_t panels = ceil_div(m, b.panel), each, tasks, pixels, taps = 0, n
+    cdef int64_t groups = a.groups, images = x.sizes[0], c = x.sizes[1] // groups, m = out.sizes[1] // groups
+    cdef int64_t item = ITEMSIZE[code], panels = ceil_div(m, b.panel), each, tasks, pixels, taps = 0, n
     cdef double work = 0
     cdef bint large
     cdef Slots slots
@@ -242,7 +235,7 @@ cdef int in_windows(Geometry* g, Part* parts, int64_t number, int64_t* scale, Te
     windows_shape(g, &w, x, out, groups, <WindowsShape*>&arg)
     arg.panels, arg.at_sum = each, ceil_div(w.bytes, 64) * 64
     arg.at_pixels = arg.at_sum + (each * w.rows + 16) * b.panel * item
-    arg.w_g, arg.bias, arg.phases, arg.phases_at = w_g, bias is not None, number, 0
+    arg.w_g, arg.bias, arg.phases, arg.phases_at = a.w.places.group, bias is not None, number, 0
     arg.uz, arg.uy, arg.ux = scale[0], scale[1], scale[2]
     arg.dz, arg.dy, arg.dx = out.sizes[2], out.sizes[3], out.sizes[4]
     arg.sum_z = w.result[1] * w.result[2]
@@ -268,30 +261,31 @@ cdef bint fills_phases(Geometry* whole, Tensor x, int64_t groups, int64_t m, int
     return by_windows(whole, x.sizes[0], groups, m, c, True)
 
 
-cdef int convolve_phases(Geometry* whole, Tensor x, Weights w, Tensor bias, Tensor out) except -1:
+cdef Tensor convolve_phases(Convolution a):
     """The input's gradient of a convolution with a stride: its phases read one volume, and their sums are
     interleaved."""
     cdef Part parts[PHASES]
     cdef Phase phase
     cdef Geometry g
+    cdef Geometry* whole = &a.g
     cdef int64_t number = whole.s[0] * whole.s[1] * whole.s[2], i, n, before, after
-    cdef char* packed = w.panels(0, False)
+    cdef char* packed = a.w.panels(0, False)
     memset(&g, 0, sizeof(Geometry))
     g.taps = g.pixels = 1
     for i in range(number):
-        phase_of(&phase, whole, x, i)
-        parts[i].g, parts[i].begin = phase.g, w.places.begin[i]
+        phase_of(&phase, whole, a.x, i)
+        parts[i].g, parts[i].begin = phase.g, a.w.places.begin[i]
         memcpy(parts[i].at, phase.at, 3 * 8)
     for n in range(3):
         before = after = -NOWHERE
         for i in range(number):
             before = max(before, before_first(&parts[i].g, n))
             after = max(after, (parts[i].g.k[n] - 1) * abs(parts[i].g.d[n]) - before_first(&parts[i].g, n))
-        g.o[n], g.i[n], g.s[n], g.d[n] = ceil_div(whole.i[n], whole.s[n]), x.sizes[2 + n], 1, 1
+        g.o[n], g.i[n], g.s[n], g.d[n] = ceil_div(whole.i[n], whole.s[n]), a.x.sizes[2 + n], 1, 1
         g.p[n], g.k[n] = before, before + after + 1
         g.taps *= g.k[n]
         g.pixels *= g.o[n]
-    return in_windows(&g, parts, number, whole.s, x, packed, w.places.group, bias, out, w.groups)
+    in_windows(a, &g, parts, number, whole.s, packed)
 
 
 cdef Tensor in_one_row(Tensor x):
@@ -311,14 +305,15 @@ cdef Tensor in_one_row(Tensor x):
     return alias_tensor(x, 5, sizes, strides, 0)
 
 
-cdef bint narrow_points(Geometry* g, Tensor x, Tensor y, int64_t groups) noexcept:
+cdef bint narrow_points(Convolution a) except -1:
     """Whether so few outputs of a 1x1 convolution remain that their weights' gradient is a product along memory."""
-    return groups == 1 and y.sizes[1] <= NARROW and reads_points(g) and not channels_last(x) and not channels_last(y)
+    return a.groups == 1 and a.m <= NARROW and reads_points(&a.g) and not channels_last(a.x) and not channels_last(a.y)
 
 
-cdef Tensor narrow_gradient(Geometry* g, Tensor x, Tensor y):
+cdef Tensor narrow_gradient(Convolution a):
     """Gradient of the weights ``[part, m, c, 1]`` if :func:`narrow_points`: parts of some pixels of an image."""
-    x, y = in_one_row(x), in_one_row(y)
+    cdef Geometry* g = &a.g
+    cdef Tensor x = in_one_row(a.x), y = in_one_row(a.y)
     if g.pixels > 1 and (x.strides[4] != 1 or y.strides[4] != 1):
         x, y = contiguous_tensor(x), contiguous_tensor(y)
     cdef int code = x.code
@@ -348,11 +343,13 @@ cdef Tensor narrow_gradient(Geometry* g, Tensor x, Tensor y):
     return out
 
 
-cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups, bint pairs=False):
-    """Gradient of the weights ``[part, group * m, c, tap]``; ``pairs`` of :func:`image_pairs` give float32."""
+cdef Tensor windows_gradient(Convolution a):
+    """Gradient of the weights ``[part, group * m, c, tap]``; pairs give float32."""
+    cdef Tensor x = image_pairs(a.x) if a.format == PAIRED else a.x
+    cdef Tensor y = image_pairs(a.y) if a.format == PAIRED else a.y
     # Windows without padding need no volume: the pixels of a 1x1 kernel with stride 1 are one row.
-    cdef bint points = reads_points(given), direct = given.p[0] == given.p[1] == given.p[2] == 0
-    cdef Geometry flat = given[0]
+    cdef bint points = reads_points(&a.g), direct = a.g.p[0] == a.g.p[1] == a.g.p[2] == 0
+    cdef Geometry flat = a.g
     cdef Geometry* g = &flat
     if points:
         x, y = in_one_row(x), in_one_row(y)
@@ -363,7 +360,7 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     cdef Blocks b = blocks(code)
     cdef WindowsWeightArgs arg
     cdef int64_t sizes[4]
-    cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], c = x.sizes[1] // groups, m = y.sizes[1] // groups
+    cdef int64_t item = ITEMSIZE[code], images = x.sizes[0], groups = a.groups, c = a.c, m = a.m
     cdef int64_t panels = ceil_div(m, b.panel), tasks, parts, each, cc, c_panels, step
     cdef double work = <double>m * c * g.taps * images * g.pixels * groups
     cdef Slots slots
@@ -389,6 +386,6 @@ cdef Tensor windows_gradient(Geometry* given, Tensor x, Tensor y, int64_t groups
     arg.c_p, arg.direct = out.strides[0] * item, direct
     memory = make_slots(&slots, arg.at_g + (w.pixels + 16) * b.panel * item, tasks * parts)
     ptr[0], ptr[1], ptr[2], ptr[3] = address_of(out), address_of(x), address_of(y), address_of(tables)
-    run_in_slots(&slots, find_windows(WINDOWS_GRADIENT, BF16 if pairs else code), ptr, 4, <int64_t*>&arg,
+    run_in_slots(&slots, find_windows(WINDOWS_GRADIENT, a.code if a.format == PAIRED else code), ptr, 4, <int64_t*>&arg,
                  sizeof(arg) // 8, tasks * parts, work)
     return out

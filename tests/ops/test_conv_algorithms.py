@@ -6,7 +6,7 @@ import taeda
 from taeda._core import conv as core
 from taeda.ops.conv import without_algorithms
 
-NAMES = [name for name in core.NAMES_OF_ALGORITHMS if name not in ("nothing", "no taps", "unfolded")]
+NAMES = core.NAMES_OF_ALGORITHMS
 #: Sizes of images and weights, options: at least one for which each algorithm is chosen.
 CASES = {
     "dense": ((4, 32, 20, 20), (48, 32, 3, 3), {"padding": 1}),
@@ -18,6 +18,8 @@ CASES = {
     "strided points": ((4, 32, 14, 14), (64, 32, 1, 1), {"stride": 2}),
     "narrow points": ((8, 4, 32, 32), (4, 4, 1, 1), {}),
     "whole": ((8, 16, 5, 5), (32, 16, 5, 5), {}),
+    "whole, in small groups": ((8, 16, 3, 3), (16, 4, 3, 3), {"groups": 4}),
+    "whole, of one channel": ((8, 1, 3, 3), (3, 1, 3, 3), {}),
     "patches": ((4, 3, 32, 32), (24, 3, 8, 8), {"stride": 8}),
     "depthwise": ((2, 32, 24, 24), (32, 1, 3, 3), {"padding": 1, "groups": 32}),
     "small groups": ((2, 32, 24, 24), (32, 4, 3, 3), {"padding": 1, "groups": 8}),
