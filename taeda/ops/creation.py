@@ -703,7 +703,7 @@ def logspace(
     if not reals or steps == 1 or work.is_complex or _core.is_mode_active():
         result = (base ** _spaced(start, end, steps, work)).to(dtype)
     else:  # the commonest case
-        result = OPS["power"](base, factories.spaced(start, end, steps, work))
+        result = OPS["power"](base, _spaced(start, end, steps, work))
         result = result if dtype is work else OPS["to_dtype"](result, dtype)
     if out is None:
         return finish(result, None, requires_grad, device)
