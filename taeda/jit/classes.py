@@ -53,6 +53,8 @@ def python_type(obj: Any) -> Type:
     except TypeError:
         pass
     origin, args = typing.get_origin(obj), typing.get_args(obj)
+    if origin in (list, dict) and not args:
+        raise TypeError(f"{obj} does not say what it holds")
     if origin is list:
         return list_of(python_type(args[0]))
     if origin is dict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
+import textwrap
 from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
@@ -72,7 +73,7 @@ class CompilationUnit:
 
     def define(self, lang: str, rcb: Any = None, _frames_up: int = 0) -> None:
         """Add functions."""
-        definitions = parse_file(lang, "__torch__")
+        definitions = parse_file(textwrap.dedent(lang), "__torch__")
         for node, source in definitions.values():
             if isinstance(node, ast.FunctionDef):
                 annotate(source, node)

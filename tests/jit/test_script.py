@@ -5,6 +5,7 @@ import importlib.util
 import io
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
@@ -424,6 +425,22 @@ def test_prefixes_of_comments_with_types(comment, right):
     else:
         with pytest.raises(RuntimeError, match="prefix"):
             taeda.jit.CompilationUnit(program).double(2)
+
+
+def test_an_indented_text():
+    program = """
+        def double(a: int) -> int:
+            return a * 2
+    """
+    assert taeda.jit.CompilationUnit(program).double(2) == 4
+
+
+def test_types_that_do_not_say_what_they_hold():
+    def first(a: typing.Dict) -> int:  # noqa: UP006
+        return 1
+
+    with pytest.raises(RuntimeError, match="Unknown type"):
+        taeda.jit.script(first)
 
 
 def test_types_beside_the_arguments():
