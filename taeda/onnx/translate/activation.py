@@ -16,9 +16,7 @@ def hardtanh(g: Writer, input: Value, min_val: Any = -1.0, max_val: Any = 1.0, i
     return g.Clip(x, g.constant(min_val, x.dtype), g.constant(max_val, x.dtype))
 
 
-@translates("relu6 nn.functional.relu6")
-def relu6(g: Writer, input: Value, inplace: bool = False) -> Value:
-    return hardtanh(g, input, 0, 6)
+translates("relu6 nn.functional.relu6")(lambda g, input, inplace=False: hardtanh(g, input, 0, 6))
 
 
 @translates("leaky_relu nn.functional.leaky_relu")
@@ -26,14 +24,8 @@ def leaky_relu(g: Writer, input: Value, negative_slope: float = 0.01, inplace: b
     return g.LeakyRelu(input, alpha=float(negative_slope))
 
 
-@translates("elu nn.functional.elu")
-def elu(g: Writer, input: Value, alpha: float = 1.0, inplace: bool = False) -> Value:
-    return g.Elu(input, alpha=float(alpha))
-
-
-@translates("selu nn.functional.selu")
-def selu(g: Writer, input: Value, inplace: bool = False) -> Value:
-    return g.Selu(input)
+translates("elu nn.functional.elu")(lambda g, input, alpha=1.0, inplace=False: g.Elu(input, alpha=float(alpha)))
+translates("selu nn.functional.selu")(lambda g, input, inplace=False: g.Selu(input))
 
 
 @translates("gelu")
@@ -65,9 +57,7 @@ def hardsigmoid(g: Writer, input: Value, inplace: bool = False) -> Value:
     return g.HardSigmoid(input, alpha=1 / 6, beta=0.5)
 
 
-@translates("hardshrink")
-def hardshrink(g: Writer, input: Value, lambd: float = 0.5) -> Value:
-    return g.Shrink(input, lambd=float(lambd), bias=0.0)
+translates("hardshrink")(lambda g, input, lambd=0.5: g.Shrink(input, lambd=float(lambd), bias=0.0))
 
 
 @translates("nn.functional.softshrink")
@@ -75,9 +65,7 @@ def softshrink(g: Writer, input: Value, lambd: float = 0.5) -> Value:
     return g.Shrink(input, lambd=float(lambd), bias=float(lambd))
 
 
-@translates("nn.functional.logsigmoid")
-def logsigmoid(g: Writer, input: Value) -> Value:
-    return g.Neg(g.Softplus(g.Neg(input)))
+translates("nn.functional.logsigmoid")(lambda g, input: g.Neg(g.Softplus(g.Neg(input))))
 
 
 @translates("nn.functional.rrelu")
@@ -90,14 +78,8 @@ def rrelu(
     return g.Where(g.Less(input, 0.0), g.Mul(input, slope), input, dtype=input.dtype)
 
 
-@translates("softmax")
-def softmax(g: Writer, input: Value, dim: int, dtype: Any = None) -> Value:
-    return _along(g, "Softmax", input, dim)
-
-
-@translates("log_softmax")
-def log_softmax(g: Writer, input: Value, dim: int, dtype: Any = None) -> Value:
-    return _along(g, "LogSoftmax", input, dim)
+translates("softmax")(lambda g, input, dim, dtype=None: _along(g, "Softmax", input, dim))
+translates("log_softmax")(lambda g, input, dim, dtype=None: _along(g, "LogSoftmax", input, dim))
 
 
 def _along(g: Writer, kind: str, x: Value, dim: int) -> Value:

@@ -229,9 +229,7 @@ def reciprocal(g: Writer, input: Pair) -> Pair:
     return divide(g, 1.0, input)
 
 
-@of_pairs("square")
-def square(g: Writer, input: Pair) -> Pair:
-    return mul(g, input, input)
+of_pairs("square")(lambda g, input: mul(g, input, input))
 
 
 @of_pairs("power pow")
@@ -269,9 +267,7 @@ def sigmoid(g: Writer, input: Pair) -> Pair:
     return divide(g, 1.0, Pair(g.Add(below.real, 1.0), below.imag))
 
 
-@of_pairs("silu nn.functional.silu")
-def silu(g: Writer, input: Pair, inplace: bool = False) -> Pair:
-    return mul(g, input, sigmoid(g, input))
+of_pairs("silu nn.functional.silu")(lambda g, input, inplace=False: mul(g, input, sigmoid(g, input)))
 
 
 @of_pairs("log")
@@ -315,9 +311,7 @@ def complex_(g: Writer, real: Value, imag: Value) -> Pair:
     return Pair(g.Add(real, zero, shape=shape), g.Add(imag, zero, shape=shape))
 
 
-@of_pairs("resolved resolve_conj resolve_neg")
-def resolved(g: Writer, input: Pair) -> Pair:
-    return input
+of_pairs("resolved resolve_conj resolve_neg")(lambda g, input: input)
 
 
 @of_pairs("to_dtype Tensor.to Tensor.type")
@@ -327,9 +321,7 @@ def to(g: Writer, input: Any, *args: Any, **options: Any) -> Any:
     return Pair(*(g.cast(part, PARTS[g.result.dtype]) for part in pair(g, input)))
 
 
-@of_pairs("step.sym_size")
-def sym_size(g: Writer, x: Pair, dim: int) -> Any:
-    return g.size(x.real, dim)
+of_pairs("step.sym_size")(lambda g, x, dim: g.size(x.real, dim))
 
 
 # ---- Fourier transforms ----------------------------------------------------------------------------------------------

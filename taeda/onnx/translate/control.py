@@ -74,6 +74,4 @@ def scan(
     return _typed(_scan(g, graph, init, xs, dim, reverse, additional), g.result)
 
 
-@translates("step.map")
-def map_(g: Writer, graph: Any, xs: Sequence, additional: Sequence) -> tuple:
-    return _typed(_scan(g, graph, [], xs, 0, False, additional), g.result)
+translates("step.map")(lambda g, graph, xs, additional: _typed(_scan(g, graph, [], xs, 0, False, additional), g.result))

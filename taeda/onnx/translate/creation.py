@@ -51,9 +51,7 @@ def full_like(g: Writer, input: Value, fill_value: Any, **options: Any) -> Value
     return filled(g, g.sizes_of(input), fill_value, g.result.dtype)
 
 
-@translates("fill")
-def fill(g: Writer, input: Value, value: Any) -> Value:
-    return filled(g, g.sizes_of(input), value, input.dtype)
+translates("fill")(lambda g, input, value: filled(g, g.sizes_of(input), value, input.dtype))
 
 
 @translates("empty_strided Tensor.new_empty_strided")
@@ -61,9 +59,7 @@ def empty_strided(g: Writer, *args: Any, **options: Any) -> Value:
     return filled(g, g.result.shape, 0, g.result.dtype)
 
 
-@translates("scalar_tensor")
-def scalar_tensor(g: Writer, s: Any, **options: Any) -> Value:
-    return g.cast(s, g.result.dtype)
+translates("scalar_tensor")(lambda g, s, **options: g.cast(s, g.result.dtype))
 
 
 @translates("arange")

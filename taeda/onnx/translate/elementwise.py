@@ -104,9 +104,7 @@ def remainder(g: Writer, input: Any, other: Any) -> Value:
     return g.Where(other_sign, g.Add(rest, b), rest, dtype=a.dtype)
 
 
-@translates("fmod")
-def fmod(g: Writer, input: Any, other: Any) -> Value:
-    return g.Mod(*wide(g, input, other), fmod=1)
+translates("fmod")(lambda g, input, other: g.Mod(*wide(g, input, other), fmod=1))
 
 
 @translates("pow")
@@ -182,9 +180,7 @@ def log1p(g: Writer, input: Value) -> Value:
     return g.Where(g.Less(g.Abs(x), 1.0), exact, g.Log(y), dtype=x.dtype)
 
 
-@translates("log2")
-def log2(g: Writer, input: Value) -> Value:
-    return g.Mul(g.Log(floating(g, input)), 1 / math.log(2))
+translates("log2")(lambda g, input: g.Mul(g.Log(floating(g, input)), 1 / math.log(2)))
 
 
 @translates("log10")

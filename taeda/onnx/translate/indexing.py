@@ -36,9 +36,7 @@ def getitem(g: Writer, x: Any, index: Any) -> Any:
     return index_by(g, made, advanced)
 
 
-@translates("basic_index")
-def basic_index(g: Writer, input: Value, index: Any) -> Any:
-    return getitem(g, input, index)
+translates("basic_index")(lambda g, input, index: getitem(g, input, index))
 
 
 def _basic(g: Writer, x: Value, items: list) -> tuple[Value, list]:
@@ -187,9 +185,7 @@ def index_select(g: Writer, input: Value, dim: int, index: Value) -> Value:
     return g.Gather(input, places, axis=dim)
 
 
-@translates("embedding")
-def embedding(g: Writer, weight: Value, indices: Value, *options: Any, **more: Any) -> Value:
-    return g.Gather(weight, indices, axis=0)
+translates("embedding")(lambda g, weight, indices, *options, **more: g.Gather(weight, indices, axis=0))
 
 
 @translates("gather")
@@ -261,9 +257,7 @@ def scatter(
     return scattered(g, input, dim, index, value if src is None else src, kind)
 
 
-@translates("scatter_add")
-def scatter_add(g: Writer, input: Value, dim: int, index: Value, src: Value) -> Value:
-    return scattered(g, input, dim, index, src, "add")
+translates("scatter_add")(lambda g, input, dim, index, src: scattered(g, input, dim, index, src, "add"))
 
 
 _NEUTRAL = {"sum": 0, "mean": 0, "prod": 1, "amax": -math.inf, "amin": math.inf}

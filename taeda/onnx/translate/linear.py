@@ -23,19 +23,9 @@ def matmul(g: Writer, input: Value, other: Value) -> Value:
     return g.MatMul(*wide(g, input, other))
 
 
-@translates("mm bmm")
-def mm(g: Writer, input: Value, mat2: Value) -> Value:
-    return matmul(g, input, mat2)
-
-
-@translates("mv")
-def mv(g: Writer, input: Value, vec: Value) -> Value:
-    return matmul(g, input, vec)
-
-
-@translates("dot")
-def dot(g: Writer, input: Value, tensor: Value) -> Value:
-    return matmul(g, input, tensor)
+translates("mm bmm")(lambda g, input, mat2: matmul(g, input, mat2))
+translates("mv")(lambda g, input, vec: matmul(g, input, vec))
+translates("dot")(lambda g, input, tensor: matmul(g, input, tensor))
 
 
 @translates("addmm")
@@ -67,9 +57,7 @@ def einsum(g: Writer, *args: Any) -> Value:
     return g.Einsum(*g.promoted(*operands), equation=equation)
 
 
-@translates("_det det")
-def det(g: Writer, A: Value) -> Value:
-    return g.Det(A)
+translates("_det det")(lambda g, A: g.Det(A))
 
 
 @translates("_slogdet")
@@ -83,6 +71,4 @@ def euclidean(g: Writer, x1: Value, x2: Value) -> Value:
     return g.reduce("ReduceL2", g.Sub(g.Unsqueeze(x1, [-2]), g.Unsqueeze(x2, [-3])), [-1])
 
 
-@translates("_int_mm")
-def int_mm(g: Writer, input: Value, mat2: Value) -> Value:
-    return g.MatMul(g.cast(input, int32), g.cast(mat2, int32))
+translates("_int_mm")(lambda g, input, mat2: g.MatMul(g.cast(input, int32), g.cast(mat2, int32)))

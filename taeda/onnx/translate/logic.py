@@ -9,10 +9,7 @@ from ..writer import Unsupported, Value, Writer
 from .elementwise import floor_divide, wide
 from .table import translates
 
-
-@translates("ne")
-def ne(g: Writer, input: Any, other: Any) -> Value:
-    return g.Not(g.Equal(*wide(g, input, other)))
+translates("ne")(lambda g, input, other: g.Not(g.Equal(*wide(g, input, other))))
 
 
 def _logic(name: str, kind: str) -> None:
@@ -34,9 +31,7 @@ for _name in ("and", "or", "xor"):
     _logic(_name, _name.capitalize())
 
 
-@translates("logical_not")
-def logical_not(g: Writer, input: Value) -> Value:
-    return g.Not(g.cast(input, bool_))
+translates("logical_not")(lambda g, input: g.Not(g.cast(input, bool_)))
 
 
 @translates("bitwise_not")

@@ -20,9 +20,7 @@ def rand(g: Writer, *size: Any, **options: Any) -> Value:
     return _drawn(g, "RandomUniformLike", high=1.0, low=0.0)
 
 
-@translates("randn")
-def randn(g: Writer, *size: Any, **options: Any) -> Value:
-    return _drawn(g, "RandomNormalLike", mean=0.0, scale=1.0)
+translates("randn")(lambda g, *size, **options: _drawn(g, "RandomNormalLike", mean=0.0, scale=1.0))
 
 
 @translates("rand_like")
@@ -98,9 +96,7 @@ def dropout(g: Writer, input: Value, p: float = 0.5, training: bool = True, inpl
     return g.Dropout(input, g.constant(float(p), float32), g.constant(True), outputs=2)[0]
 
 
-@translates("dropout")
-def plain_dropout(g: Writer, input: Value, p: float, train: bool) -> Value:
-    return dropout(g, input, p, train)
+translates("dropout")(lambda g, input, p, train: dropout(g, input, p, train))
 
 
 @translates("feature_dropout")
@@ -119,9 +115,7 @@ def _channels(g: Writer, input: Value) -> Value:
     return g.Concat(lead, g.ints([1] * (input.rank - 2)), axis=0) if input.rank > 2 else lead
 
 
-@translates("alpha_dropout")
-def alpha_dropout(g: Writer, input: Value, p: float, train: bool) -> Value:
-    return _drop_alpha(g, input, p, train, g.sizes_of(input))
+translates("alpha_dropout")(lambda g, input, p, train: _drop_alpha(g, input, p, train, g.sizes_of(input)))
 
 
 @translates("feature_alpha_dropout")

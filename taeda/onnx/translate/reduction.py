@@ -79,14 +79,8 @@ def extreme(g: Writer, kind: str, input: Value, dim: int | None, keepdim: bool) 
     return g.op(kind, *wide(g, input), axis=dim, keepdims=int(keepdim))
 
 
-@translates("argmax")
-def argmax(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
-    return extreme(g, "ArgMax", input, dim, keepdim)
-
-
-@translates("argmin")
-def argmin(g: Writer, input: Value, dim: Any = None, keepdim: bool = False) -> Value:
-    return extreme(g, "ArgMin", input, dim, keepdim)
+translates("argmax")(lambda g, input, dim=None, keepdim=False: extreme(g, "ArgMax", input, dim, keepdim))
+translates("argmin")(lambda g, input, dim=None, keepdim=False: extreme(g, "ArgMin", input, dim, keepdim))
 
 
 @translates("any")

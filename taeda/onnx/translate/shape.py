@@ -60,19 +60,9 @@ def same(g: Writer, input: Value, *args: Any, **options: Any) -> Value:
     return input
 
 
-@translates("copy")
-def copy(g: Writer, input: Value, src: Value, non_blocking: bool = False) -> Value:
-    return expand(g, g.cast(src, input.dtype), g.result.shape)
-
-
-@translates("Tensor.to Tensor.type Tensor.type_as")
-def to(g: Writer, input: Value, *args: Any, **options: Any) -> Value:
-    return g.cast(input, g.result.dtype)
-
-
-@translates("permute")
-def permute(g: Writer, input: Value, *given: Any, dims: Any = ()) -> Value:
-    return g.transpose(input, flat(given or (dims,)))
+translates("copy")(lambda g, input, src, non_blocking=False: expand(g, g.cast(src, input.dtype), g.result.shape))
+translates("Tensor.to Tensor.type Tensor.type_as")(lambda g, input, *args, **options: g.cast(input, g.result.dtype))
+translates("permute")(lambda g, input, *given, dims=(): g.transpose(input, flat(given or (dims,))))
 
 
 @translates("squeeze")
@@ -82,9 +72,7 @@ def squeeze(g: Writer, input: Value, dim: Any = None) -> Value:
     return g.squeeze(input, axes)
 
 
-@translates("unsqueeze")
-def unsqueeze(g: Writer, input: Value, dim: int) -> Value:
-    return g.unsqueeze(input, [dim])
+translates("unsqueeze")(lambda g, input, dim: g.unsqueeze(input, [dim]))
 
 
 @translates("expand")
@@ -116,9 +104,7 @@ def split(g: Writer, tensor: Value, split_size_or_sections: Any = None, dim: int
     return tuple(g.slice(tensor, [i], [i + size if i != starts[-1] else _FAR], [dim]) for i in starts)
 
 
-@translates("split_with_sizes")
-def split_with_sizes(g: Writer, input: Value, split_sizes: Sequence, dim: int = 0) -> tuple:
-    return g.split(input, split_sizes, dim)
+translates("split_with_sizes")(lambda g, input, split_sizes, dim=0: g.split(input, split_sizes, dim))
 
 
 @translates("select")
@@ -179,14 +165,8 @@ def as_strided(g: Writer, input: Value, size: Sequence, stride: Sequence, storag
     return g.Gather(g.reshape(input, [math.prod(input.shape)]), g.constant(places), axis=0)
 
 
-@translates("tril")
-def tril(g: Writer, input: Value, diagonal: int = 0) -> Value:
-    return _triangle(g, input, diagonal, 0)
-
-
-@translates("triu")
-def triu(g: Writer, input: Value, diagonal: int = 0) -> Value:
-    return _triangle(g, input, diagonal, 1)
+translates("tril")(lambda g, input, diagonal=0: _triangle(g, input, diagonal, 0))
+translates("triu")(lambda g, input, diagonal=0: _triangle(g, input, diagonal, 1))
 
 
 def _triangle(g: Writer, x: Value, diagonal: Any, upper: int) -> Value:
@@ -195,9 +175,7 @@ def _triangle(g: Writer, x: Value, diagonal: Any, upper: int) -> Value:
     return g.Trilu(g.cast(x, int32) if narrow else x, k, upper=upper)
 
 
-@translates("constant_pad_nd")
-def constant_pad_nd(g: Writer, input: Value, pad: Sequence, value: Any = 0) -> Value:
-    return padded(g, input, pad, "constant", value)
+translates("constant_pad_nd")(lambda g, input, pad, value=0: padded(g, input, pad, "constant", value))
 
 
 @translates("edge_pad")

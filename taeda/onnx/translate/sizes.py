@@ -9,10 +9,7 @@ from ..._core import float64, int64
 from ..writer import Unsupported, Value, Writer
 from .table import translates
 
-
-@translates("step.sym_size")
-def sym_size(g: Writer, x: Value, dim: int) -> Any:
-    return g.size(x, dim)
+translates("step.sym_size")(lambda g, x, dim: g.size(x, dim))
 
 
 @translates("step.assert_scalar step.set_grad_enabled")
@@ -68,14 +65,8 @@ def neg(g: Writer, x: Any) -> Any:
     return _sized(g.Neg(x)) if isinstance(x, Value) else -x
 
 
-@translates("operator.abs")
-def abs_(g: Writer, x: Any) -> Any:
-    return _sized(g.Abs(x)) if isinstance(x, Value) else abs(x)
-
-
-@translates("math.ceil")
-def ceil(g: Writer, x: Value) -> Value:
-    return _number(g, g.Ceil(x), int64)
+translates("operator.abs")(lambda g, x: _sized(g.Abs(x)) if isinstance(x, Value) else abs(x))
+translates("math.ceil")(lambda g, x: _number(g, g.Ceil(x), int64))
 
 
 @translates("math.floor")

@@ -39,6 +39,4 @@ for _name in EXPRESSIONS:
     _expression(_name)
 
 
-@translates("log_ndtr")
-def log_ndtr(g: Writer, input: Value) -> Value:
-    return write(g, OPS["log_ndtr_kernel"], input)
+translates("log_ndtr")(lambda g, input: write(g, OPS["log_ndtr_kernel"], input))
