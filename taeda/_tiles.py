@@ -172,6 +172,18 @@ class Reference:
         self._trace.store(self, key, value, mask)
 
 
+def _unread(self: Reference, *others: Any) -> Any:
+    raise TypeError(
+        f"{self._name!r} is a tensor, and the expression computes with tiles: read one first, as in {self._name}[i]"
+        + (f", and write to it by {self._name}[i] = value" if self._written else "")
+    )
+
+
+for _name in _OPERATORS.keys() - {"eq", "ne"}:
+    setattr(Reference, f"__{_name}__", _unread)
+    setattr(Reference, f"__r{_name}__", _unread)
+
+
 def _traced() -> Trace:
     found = getattr(_tracing, "stack", None)
     if not found:

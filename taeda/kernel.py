@@ -85,7 +85,7 @@ class Expression:
             raise AttributeError(name)
         raise AttributeError(
             f"a value of an expression is a number and has no {name!r}"
-            + (f": use kernel.{name}(x)" if name in FUNCTIONS else "")
+            + (f": use kernel.{name}(x)" if name in FUNCTIONS or name in _FOLDS else "")
         )
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -288,8 +289,14 @@ def record(function: Callable, args: tuple, kwargs: dict, *, timed: bool = True)
         args: its arguments by position.
         kwargs: its arguments by name.
         timed: measure; otherwise it runs once.
+
+    Raises:
+        TypeError: it takes arguments, and there are none.
     """
     model = function if isinstance(function, nn.Module) else None
+    if not args and not kwargs and (missing := _required(function if model is None else model.forward)):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise TypeError(f"{name} is called with {', '.join(missing)}: give this after the model, as in (model, x)")
     with untouched(model):
         if timed:
             function(*args, **kwargs)
@@ -297,6 +304,15 @@ def record(function: Callable, args: tuple, kwargs: dict, *, timed: bool = True)
         if timed:
             _measure(function, args, kwargs, made.call)
     return made
+
+
+def _required(function: Callable) -> list[str]:
+    """The parameters without a default, as far as the signature is known."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in found if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _look(function: Callable, args: tuple, kwargs: dict, model: Any) -> Record:

@@ -543,6 +543,8 @@ ERRORS = {
     "an index of floats": (lambda x, out: x[x[_tiles(x, out)]], "must be of integers"),
     "sizes that do not fit": (lambda x, out: kernel.arange(4) + kernel.arange(8), "do not broadcast"),
     "products of other sizes": (lambda x, out: kernel.dot(kernel.zeros((4, 8)), kernel.zeros((4, 8))), "kernel.dot"),
+    "a tensor in place of a tile": (lambda x, out: 2 * x, "read one first, as in x\\[i\\]"),
+    "a result as a variable": (lambda x, out: out + 1, "write to it by out\\[i\\] = value"),
     "a method": (lambda x, out: x.sum(), "has .shape, .dtype, .load and .store"),
     "an unknown function": (
         lambda x, out: kernel.expp(x),

@@ -195,6 +195,7 @@ ERRORS = {
     "if": (lambda x: x if x > 0 else 0.0, r"use kernel.where\(condition, a, b\)"),
     "a chain": (lambda x: kernel.where(0 < x < 1, x, 0.0), "use kernel.where"),
     "a method": (lambda x: x.exp(), r"use kernel.exp\(x\)"),
+    "a fold as a method": (lambda x: x - x.mean(), r"use kernel.mean\(x\)"),
     "an unknown function": (lambda x: kernel.expp(x), "has no attribute 'expp'. In an expression stand"),
     "a tensor's function": (lambda x: taeda.exp(x), "."),
     "an index": (lambda x: x[0], "."),

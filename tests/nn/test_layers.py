@@ -167,3 +167,8 @@ def test_rrelu_is_of_floats():
         for y in (x, x.bool()):
             with pytest.raises(NotImplementedError, match="not implemented for"):
                 f(y)
+
+
+def test_a_function_among_layers_is_told_where_it_is_called():
+    with pytest.raises(TypeError, match=r"is not a Module subclass; a function is called in the forward\(\)"):
+        nn.Sequential(nn.Linear(2, 2), taeda.exp)

@@ -112,3 +112,5 @@ def test_errors_pass_and_nothing_stays_on():
     assert not nn.modules._hooks.forward_hooks and not nn.modules._hooks.forward_pre_hooks
     with pytest.raises(TypeError, match=r"summary\(\): expected a Module, got function"):
         summary(lambda x: x, taeda.ones(1))
+    with pytest.raises(TypeError, match=r"Sequential is called with input: give this after the model"):
+        summary(nn.Sequential(nn.Linear(12, 8)))

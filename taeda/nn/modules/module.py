@@ -230,6 +230,8 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
         if not isinstance(module, Module) and module is not None:
             several = isinstance(module, (list, tuple))
             hint = f"; give its items one by one, as in {type(self).__name__}(*layers)" if several else ""
+            if callable(module) and not isinstance(module, type):
+                hint = "; a function is called in the forward() of a Module of your own"
             raise TypeError(f"{type(module).__name__} is not a Module subclass{hint}")
         _check_name(self, name, "module")
         if name not in self._modules and hasattr(self, name):
