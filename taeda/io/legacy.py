@@ -38,14 +38,14 @@ class LegacyLoader:
             raise RuntimeError(
                 "load: the file is of a big-endian machine in the format before PyTorch 1.6; save it again"
             )
-        before = VALUES_FOLLOW.set(True)
+        later: list = []
+        before = VALUES_FOLLOW.set(later)
         try:
-            result, position = self.unpickle(self.data, position, self.persistent)
+            result, end = self.unpickle(self.data, position, self.persistent)
         finally:
             VALUES_FOLLOW.reset(before)
-        names, position = read_data(self.data, position, self._refuse)
-        self._fill(names, position)
-        return result
+        self._fill(*read_data(self.data, end, self._refuse))
+        return self.unpickle(self.data, position, self.persistent)[0] if later else result
 
     @staticmethod
     def _refuse(key: Any) -> Any:

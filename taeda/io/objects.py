@@ -122,15 +122,28 @@ def _finish(t: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
     return t
 
 
-#: Whether the values of storages come after the pickle, so that indices cannot be checked while it is read.
-VALUES_FOLLOW: ContextVar[bool] = ContextVar("VALUES_FOLLOW", default=False)
+#: Where the values of storages come after the pickle: stand-ins for the tensors that are made of values (of indices).
+#: If there are any, the pickle is read again once the values are known.
+VALUES_FOLLOW: ContextVar[list[Tensor] | None] = ContextVar("VALUES_FOLLOW", default=None)
 
 
+def _made_of_values(make: Callable) -> Callable:
+    """``make``, which reads the values of its arguments, for files whose values may follow."""
+
+    def made(*args):
+        later = VALUES_FOLLOW.get()
+        if later is None:
+            return make(*args)
+        later.append(_core.empty((0,), _core.float32))
+        return later[-1]
+
+    return made
+
+
+@_made_of_values
 def _rebuild_sparse(layout, parts):
     from ..ops import compressed, sparse
 
-    if VALUES_FOLLOW.get():
-        raise UnpicklingError("load: the file has sparse tensors in the format before PyTorch 1.6; save it again")
     make = {
         _core.sparse_coo: lambda i, v, size, coalesced=None: sparse.sparse_coo_tensor(
             i, v, size, is_coalesced=coalesced
@@ -142,6 +155,7 @@ def _rebuild_sparse(layout, parts):
     return make(*parts)
 
 
+@_made_of_values
 def _rebuild_nested(buffer, sizes, strides, offsets):
     """A nested tensor of the strided layout: its parts lie in a buffer, at offsets."""
     from ..nested.tensor import nest
@@ -151,6 +165,7 @@ def _rebuild_nested(buffer, sizes, strides, offsets):
     return made.requires_grad_(buffer.requires_grad)
 
 
+@_made_of_values
 def _rebuild_jagged(arguments):
     """A nested tensor of the jagged layout, of the arguments of PyTorch's class."""
     from ..nested import nested_tensor_from_jagged
@@ -165,8 +180,6 @@ def _rebuild_jagged(arguments):
 def _rows_of_nested(x: Any) -> list:
     if x is not None and (not isinstance(x, Tensor) or x.dtype is not _core.int64):
         raise UnpicklingError("a nested tensor in the file has sizes, strides or offsets that are not integers")
-    if VALUES_FOLLOW.get():
-        raise UnpicklingError("load: the file has nested tensors in the format before PyTorch 1.6; save it again")
     return [] if x is None else x.tolist()
 
 
@@ -201,7 +214,7 @@ def _rebuild_from_type(function, cls, args, state):
     ):
         raise UnpicklingError("the file has a tensor that is made otherwise than files of save() say")
     made = function.function(*args)
-    if made.is_nested:  # the attributes in the file are those of PyTorch's class
+    if made.is_nested or any(made is x for x in VALUES_FOLLOW.get() or ()):  # the attributes are of PyTorch's class
         return made
     return _set_attributes(made if cls is Tensor else made.as_subclass(cls), state)
 

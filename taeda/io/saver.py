@@ -51,10 +51,11 @@ class Saver:
         return True
 
     def _parameter(self, writer: Writer, x: Tensor) -> None:
-        state = {k: v for k, v in vars(x).items() if k != "_is_param"}
+        dense = x.layout is _core.strided and not x.is_nested  # the attributes of others are what they are made of
+        state = {k: v for k, v in vars(x).items() if dense and k != "_is_param"}
         writer.name("torch._utils", "_rebuild_parameter_with_state" if state else "_rebuild_parameter")
         writer.out += b"("
-        self._plain(writer, x.detach())
+        (self._plain if dense else self._tensor)(writer, x.detach())
         writer.write(x.requires_grad)
         writer.call("collections", "OrderedDict")
         if state:

@@ -153,9 +153,10 @@ def _names_meta(x: Any) -> bool:
 
 
 def _check_out_device(name: str, args: Sequence, kwargs: dict) -> None:
-    """Refuse an ``out`` on another device than the result's: the inputs' device or, without inputs, ``device``."""
+    """Refuse an ``out`` on another device than the result's: the inputs' device or, without inputs, ``device``. Where
+    neither is given, the result is made where ``out`` is."""
     inputs = [*_tensors([*args, *(v for k, v in kwargs.items() if k != "out")])]
-    on = any(t.is_meta for t in inputs) if inputs else is_meta(kwargs.get("device"))
+    on = any(t.is_meta for t in inputs) if inputs else is_meta(kwargs.get("device") or _META)
     for out in _tensors([kwargs["out"]]):
         if out.is_meta is not on:
             raise RuntimeError(

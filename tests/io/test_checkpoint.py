@@ -17,7 +17,7 @@ import pytest
 
 import taeda
 from taeda import io as files
-from taeda import serialization
+from taeda import nn, serialization
 from taeda.io.archive import ArchiveReader, ArchiveWriter
 from taeda.kernels.files import atomic_write
 from taeda.standin.internals import utils as internals
@@ -495,3 +495,27 @@ def test_an_object_says_which_object_makes_it(how, tmp_path):
         taeda.load(tmp_path / "made")
     first, second = taeda.load(tmp_path / "made", weights_only=False)
     assert first is second and first.how == how and first.x.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_tensors_that_are_made_of_indices_in_both_formats(zipped, weights_only):
+    """In the older format the indices come after the pickle."""
+    dense = taeda.tensor([[0.0, 1.0, 0.0], [3.0, 0.0, 5.0]])
+    parts = [taeda.ones(2), taeda.ones(3)]
+    saved = {
+        "dense": dense, "row": dense[0], "coo": dense.to_sparse(), "csr": dense.to_sparse_csr(),
+        "bsc": dense.to_sparse_bsc((2, 1)), "parameter": nn.Parameter(dense.to_sparse()),
+        "nested": taeda.nested.nested_tensor(parts), "jagged": taeda.nested.nested_tensor(parts, layout=taeda.jagged),
+    }  # fmt: skip
+    file = io.BytesIO()
+    taeda.save(saved, file, _use_new_zipfile_serialization=zipped)
+    file.seek(0)
+    loaded = taeda.load(file, weights_only=weights_only)
+    for name in ("coo", "csr", "bsc", "parameter"):
+        assert loaded[name].layout is saved[name].layout and loaded[name].to_dense().equal(dense), name
+    assert isinstance(loaded["parameter"], nn.Parameter) and loaded["parameter"].requires_grad
+    for name in ("nested", "jagged"):
+        assert [p.tolist() for p in loaded[name].unbind()] == [[1.0] * 2, [1.0] * 3], name
+    loaded["dense"][0] = 7
+    assert loaded["row"].tolist() == [7.0] * 3

@@ -324,3 +324,12 @@ def test_skip_init_draws_nothing_for_any_module():
     module = nn.utils.skip_init(Parts, 3)
     assert type(module) is Parts and not module.own.is_meta and not module.layer.weight.is_meta
     assert taeda.equal(taeda.get_rng_state(), before)
+
+
+def test_functions_of_sizes_and_numbers_are_made_where_out_is():
+    for make in (taeda.zeros, taeda.randn, taeda.arange, taeda.eye):
+        out = _empty(0)
+        assert make(3, out=out) is out and out.is_meta and out.shape[0] == 3
+    assert taeda.full((2,), 3.0, out=_empty(0)).is_meta
+    with pytest.raises(RuntimeError, match="Expected out tensor to have device cpu, but got meta"):
+        taeda.zeros(2, device="cpu", out=_empty(0))
