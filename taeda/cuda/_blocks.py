@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..kernels.ir import F64, I32, PTR, Function, Type, Value, llvm_type
+from ..kernels.ir import I32, PTR, Function, Type, Value, llvm_type
 
 THREADS = 128  # of a block; _compile.py has the same
 WARP = 32
@@ -18,11 +18,12 @@ MOST_SHARED = 48 << 10  # bytes that every GPU gives a block
 class Block:
     """What a thread knows of its block. ``f`` is the builder of the kernel.
 
-    With ``lines`` each thread has a unit of its own, ``f.begin``; that of the last threads may be past ``f.end``.
+    ``shared`` says who has a unit, ``f.begin``: a ``"block"``, a ``"warp"``, or for ``"lines"`` each thread; that of
+    the last threads may then be past ``f.end``.
     """
 
-    def __init__(self, f: Function, lines: bool = False) -> None:
-        f.threads, f.past_end = 1 if lines else THREADS, lines
+    def __init__(self, f: Function, shared: str = "block") -> None:
+        f.threads, f.shared = {"block": THREADS, "warp": WARP, "lines": 1}[shared], shared
         self.f = f
         self.size = 0  # bytes of shared memory
         self.thread = f.emit("call i32 @llvm.nvvm.read.ptx.sreg.tid.x()", I32)  # the entry declares it
@@ -68,12 +69,12 @@ class Block:
     def partner(self, x: Value, distance: int) -> Value:
         """``x`` of the thread whose number in the warp differs by the bit ``distance``."""
         f = self.f
-        if x.type is not F64:
+        if x.type.bytes < 8:
             return self._partner(x.bits(I32), distance).bits(x.type)
-        pair = f.emit(f"bitcast double {x.text} to <2 x i32>", I32, 2)
+        pair = f.emit(f"bitcast {x.typed} to <2 x i32>", I32, 2)
         for i in range(2):
             pair = pair.with_lane(i, self._partner(pair.lane(i), distance))
-        return f.emit(f"bitcast {pair.typed} to double", F64)
+        return f.emit(f"bitcast {pair.typed} to {x.llvm}", x.type)
 
     def join(self, x: Value, threads: int, combine: Callable[[Value, Value], Value]) -> Value:
         """``x`` of so many neighbouring threads, combined in a fixed order; all of them get the result."""
@@ -82,3 +83,17 @@ class Block:
             x = combine(x, self.partner(x, distance))
             distance *= 2
         return x
+
+    def _votes(self, here: Value) -> Value:
+        return self.f.intrinsic("llvm.nvvm.vote.ballot.sync", I32, 1, self.f.const(I32, -1), here)
+
+    def count(self, here: Value) -> Value:
+        """The number of threads of the warp for which ``here`` holds."""
+        return self.f.unary("ctpop", self._votes(here))
+
+    def count_before(self, here: Value) -> tuple[Value, Value]:
+        """The same of the threads before, and of all."""
+        f = self.f
+        votes = self._votes(here)
+        earlier = votes & ((f.const(I32, 1) << (self.thread & (WARP - 1))) - 1)
+        return f.unary("ctpop", earlier), f.unary("ctpop", votes)

@@ -267,6 +267,7 @@ _SCHEDULES: dict[str, Any] = {
     "units": _each_unit,
     "rows": _each_unit,  # of a warp
     "block": _each_unit,  # of a block
+    "warp": _each_unit,
     "lines": _from_unit_on,
     "slots": _with_slots,
     "elements": _each_element,
@@ -333,7 +334,7 @@ def _entry(name: str, pointers: int, words: int, schedule: tuple | None) -> str:
     kind, *more = schedule or ("units",)
     x = _Lines()
     _SCHEDULES[kind](x, pointers, *more)
-    together = {"rows": WARP, "block": THREADS, "convolution": THREADS}.get(kind)
+    together = {"rows": WARP, "warp": WARP, "block": THREADS, "convolution": THREADS}.get(kind)
     share = f"lshr i64 %place, {together.bit_length() - 1}" if together else "add i64 %place, 0"
     inside = "icmp eq i64 0, 0" if kind == "lines" else "icmp slt i64 %unit, %total"
     return "\n".join(x.outside) + _ENTRY.format(
@@ -370,7 +371,8 @@ def ptx(label: str, text: str, inner: str, pointers: int, words: int, schedule: 
             ``("product", *Product)``, likewise (``_products.py``); ``("convolution", dtype, form)``, a tile for each
             unit, without a kernel (``_convolution.py``);
             ``("rows",)``, a warp has a unit of the range, and each thread a lane of its vectors; ``("block",)``, a
-            block has a unit (:mod:`._blocks`); ``("lines",)``, a thread has a unit, and those past the end run too.
+            block has a unit (:mod:`._blocks`); ``("warp",)``, a warp has; ``("lines",)``, a thread has, and those past
+            the end run too.
             None: a thread has a unit.
 
     Raises:

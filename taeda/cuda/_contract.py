@@ -19,10 +19,9 @@ from .._core.random import draw_there
 from .._core.unfolded import take_tiles
 from ..kernels.copy import copy_item
 from ..kernels.hosted import NAMES, hosted
-from ..kernels.ir import Function
-from ..kernels.rowwise import WARP
+from ..kernels.ir import TYPES, Function
 from ..kernels.target import Target
-from . import _attention, _compile, _convolution, _driver, _native, _products, _scatter, _sort
+from . import _attention, _compile, _convolution, _driver, _native, _products, _scatter, _select, _sort
 from ._driver import INT, POINTER, call, get
 
 OLDEST = (8, 0)
@@ -43,7 +42,7 @@ class _Text:
         self.label, self.text = f.label, f.text()
         self.elements, self.outs, self.lines = f.elements, f.outs, len(f.lines)
         self.transposes, self.threads, self.products = f.transposes, f.threads, f.products
-        self.past_end, self.schedule = f.past_end, f.schedule
+        self.shared, self.schedule = f.shared, f.schedule
 
 
 _rows: list[_Text] = []  # by the row of the kernel
@@ -88,10 +87,10 @@ def entry(row: int, pointers: int, words: int, inner: int, schedule: str, form: 
     full: tuple | None = None
     if schedule == "elements":
         full = (schedule, *form, *((kernel.elements, kernel.outs) if form[2] > 1 else ((), 0)))
-    elif kernel.past_end:
-        full = ("lines",)
+    elif kernel.shared:
+        full = (kernel.shared,)
     elif shared or schedule != "units":
-        full = (("rows",) if kernel.threads == WARP else ("block",)) if shared else (schedule,)
+        full = ("rows",) if shared else (schedule,)
     return _loaded(kernel.label, kernel.text, other.text if other else "", pointers, words, full)
 
 
@@ -171,6 +170,10 @@ def _join(index: int, stream: int, other: int) -> None:
     call("cuEventDestroy_v2", event)
 
 
+#: Kernels in place of those that take a row by one thread. The median of integers needs no look at a row.
+_SELECT = {f"sort.{name}": getattr(_select, name) for name in ("kth_rows", "median_places", "mode_rows")}
+
+
 class Cuda(Contract):
     """One device; memory, launches and copies are in ``_native.pyx``."""
 
@@ -193,6 +196,8 @@ class Cuda(Contract):
             return _scatter.along(*args)
         if name == "sort.sort_rows" and not args[2]:
             return _sort.sort_rows(*args[:2])
+        if name in _SELECT and (name != "sort.median_places" or TYPES[args[0]].kind == "f"):
+            return _SELECT[name](*args)
         if name == "conv.convolve_tiles":
             return _convolution.convolve_tiles(*args)
         return compile()

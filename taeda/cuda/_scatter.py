@@ -40,7 +40,7 @@ class _Rows:
 @kernel
 def along(f: Function, what: int | str, action: str, layout: str, outer: int) -> None:
     """``far[o, index[o, d]] op= near[o, d]``, arguments as in :func:`taeda.kernels.indexing.along`."""
-    block = Block(f, lines=True)
+    block = Block(f, "lines")
     t = CARRIER[what][0] if isinstance(what, int) else TYPES[what]
     kept = TYPES["uint8"] if t.kind == "b" else TYPES["uint16"] if t is BF16 else t
     nd, _, _, _, far_d, _, near_d, _, index_d, _ = map(f.size, range(len(ALONG_ARGS)))

@@ -18,7 +18,7 @@ DIGITS = 1 << BITS
 EACH = THREADS // WARP  # counters of a lane, where a warp sums those of a digit
 
 
-def _before(block: Block, x: Value) -> tuple[Value, Value]:
+def sum_before(block: Block, x: Value) -> tuple[Value, Value]:
     """The sum of ``x`` in the lanes before, and in all."""
     lane, before, total, distance = block.thread & (WARP - 1), x - x, x, 1
     while distance < WARP:
@@ -82,7 +82,7 @@ def sort_rows(f: Function, dtype: str, descending: bool) -> None:
                 place = counters + (digit * THREADS + lane * EACH) * 4
                 counts = block.load(place, I32, EACH)
                 each = [counts.lane(i) for i in range(EACH)]
-                before, total = _before(block, each[0] + each[1] + each[2] + each[3])
+                before, total = sum_before(block, each[0] + each[1] + each[2] + each[3])
                 for i, count in enumerate(each):
                     counts = counts.with_lane(i, before)
                     before = before + count
@@ -91,7 +91,7 @@ def sort_rows(f: Function, dtype: str, descending: bool) -> None:
                     block.store(totals + digit * 4, total)
             block.barrier()
             pair = block.load(totals + lane * 8, I32, 2)
-            before, _ = _before(block, pair.lane(0) + pair.lane(1))
+            before, _ = sum_before(block, pair.lane(0) + pair.lane(1))
             with f.when(warp == 0):
                 both = pair.with_lane(0, before).with_lane(1, before + pair.lane(0))
                 block.store(starts + lane * 8, both)

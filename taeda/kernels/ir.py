@@ -89,8 +89,8 @@ class Function:
         #: Threads that do one unit together on a device without vectors: each has a lane of every vector, and all have
         #: the same scalars.
         self.threads = 1
-        #: Whether threads without a unit run the kernel too, since others wait for them: ``begin`` is past ``end``.
-        self.past_end = False
+        #: For a kernel that is written for one of several threads: who has a unit (``cuda/_blocks.py``).
+        self.shared = ""
         #: Where the schedule offers it, a body with a fast path puts here which lanes it is wrong for. The vectors with
         #: such lanes are computed ``again``, with this None.
         self.rare: list[Value] | None = None

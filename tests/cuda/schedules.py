@@ -1,6 +1,8 @@
 """What the accesses of kernels cost, counted on the emulated device, and that their values are those of the CPU with one
 lane. ``test_cuda.py`` runs these in a process of their own."""
 
+from functools import partial
+
 import pytest
 
 import taeda
@@ -569,6 +571,36 @@ def test_all_threads_of_a_block_share_a_row():
     assert counters.of("global", "load").wanted <= 2000 * (2 * 4 + 6 * 2 * 8 + 8 + 4) + 128 * 4
     assert counters.of("global", "store").wanted == 2000 * (8 + 6 * 8 + 8 + 4)
     assert counters.of("local", "load").accesses == counters.of("local", "store").accesses == 0
+
+
+@pytest.mark.parametrize("dtype", [
+    taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16, taeda.int8, taeda.uint8, taeda.int16, taeda.int64, taeda.bool
+])  # fmt: skip
+def test_one_item_of_a_row_is_found_by_all_threads(dtype):
+    driver().check("full")
+    try:
+        for n in (1, 40, 128, 131, 400):
+            x = ranked((A[: 3 * n] * (1 if dtype is taeda.bool else 20)).to(dtype).reshape(3, n))
+            x[1] = x[1, 0]
+            ranks = (partial(taeda.kthvalue, k=k, dim=1) for k in (1, (n + 1) // 2, n))
+            for f in (*ranks, lambda x: x.median(1), lambda x: x.nanmedian(1), lambda x: x.mode(1)):
+                want, made = f(x), f(x.cuda())
+                assert made.indices.cpu().equal(want.indices) and not driver().faults
+                assert made.values.cpu().nan_to_num(9).equal(want.values.nan_to_num(9))
+    finally:
+        driver().check("fast")
+
+
+def test_a_rank_is_found_by_a_look_at_the_row_for_each_digit():
+    for x, looks in ((A[:8192].reshape(2, 4096), 4.3), (A[:8192].reshape(64, 128), 1.13), (SMALL.reshape(2, -1), 3.3)):
+        median, rank = counted(lambda x: x.median(1).indices, x)
+        load = rank.of("global", "load")
+        assert load.bytes <= looks * x.nbytes and load.used >= 0.9
+        if x.is_floating_point():
+            load = median.of("global", "load")
+            assert load.bytes == x.nbytes and load.used == 1
+        for way in ("load", "store"):
+            assert rank.of("shared", way).conflicts == rank.of("local", way).accesses == 0
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
