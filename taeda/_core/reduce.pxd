@@ -44,7 +44,7 @@ cdef class Reducer:
     cdef Kernel find(self, Tensor x, Tensor first, Tensor second, int variant) except *
     cdef Kernel find_there(self, Tensor x, Tensor first, Tensor second, int variant) except *
     cdef tuple out_names(self, Tensor first, Tensor second)
-    cdef kernel_t find_merge(self, Tensor x, Tensor first, Tensor second) except NULL
+    cdef kernel_t find_merge(self, Tensor x, Tensor first, Tensor second, bint columns) except NULL
     cdef kernel_t find_fused(self, object key, Prologue* prologue, Tensor first, Tensor second,
                              int variant) except NULL
     cdef bint place_leaves(self, Tensor x, uint64_t mask, Prologue* p, const Layout* l, Layout* made) noexcept

@@ -28,6 +28,8 @@ from .tensor cimport (
 
 cdef enum:
     ROW_CHUNK = 65536     # elements of a row reduction between two merges
+    WARP_CHUNK = 2048     # the same where there are no vectors, and the threads of a warp share a row, of
+    FEW_ROWS = 1024       # less than so many rows
     ACROSS = 512          # the same for a row of several runs, which are read in place
     COLUMN_CHUNK = 4096   # the same for a column reduction, whose every element is a vector; fewer of wide rows:
     COLUMN_ELEMENTS = 1 << 20
@@ -91,6 +93,20 @@ cdef void sort_dims(Tensor x, int* dims, int n, bint positive) noexcept:
             dims[j + 1] = dims[j]
             j -= 1
         dims[j + 1] = d
+
+
+cdef int host_vectors = -1
+
+
+cdef int has_vectors() except -1:
+    """Whether kernels of this thread's place have vectors."""
+    global host_vectors
+    if host_vectors >= 0 and not (elsewhere and kernel_place()):
+        return host_vectors
+    from ..kernels import target
+
+    host_vectors = target.host().vector_bytes >= 16
+    return target.here().vector_bytes >= 16
 
 
 # ---- reductions -----------------------------------------------------------------------------------------------------
@@ -344,16 +360,18 @@ cdef class Reducer:
     cdef tuple out_names(self, Tensor first, Tensor second):
         return (NAMES[first.code],) if second is None else (NAMES[first.code], NAMES[second.code])
 
-    cdef kernel_t find_merge(self, Tensor x, Tensor first, Tensor second) except NULL:
+    cdef kernel_t find_merge(self, Tensor x, Tensor first, Tensor second, bint columns) except NULL:
         cdef int key = self.key(x.code, first.code)
-        cdef kernel_t fn = known(self.merges, key)
+        cdef bint together = not columns and elsewhere and kernel_place()  # of a device: threads share a row
+        cdef kernel_t fn = known(self.merges, key << 1 | together)
         if fn == NULL:
             from ..kernels import reduce as family
 
             outs = self.out_names(first, second)
             for i, width in enumerate(family.state_bytes(self.op, NAMES[x.code], outs)):
                 self.widths[key][i] = width
-            fn = build(self.merges, key, (self.op, NAMES[x.code], outs))
+            fn = build(self.merges, key << 1 | together,
+                       (self.op, NAMES[x.code], outs) + ((True,) if together else ()))
         return fn
 
     # ---- launching ---------------------------------------------------------------------------------------------------
@@ -432,7 +450,10 @@ cdef class Reducer:
         cdef int64_t limit = ROW_CHUNK
         cdef Prologue prologue
         cdef Layout made
-        if l.columns:
+        if not l.columns:
+            if count >= 2 * WARP_CHUNK and l.a * l.b < FEW_ROWS and not has_vectors():
+                limit = WARP_CHUNK
+        else:
             limit = min(COLUMN_CHUNK, max(COLUMN_LEAST, COLUMN_ELEMENTS // (l.b + (l.b == 0))))
         cdef int variant = l.columns | (l.strided << 1) | ((l.n1 > 1) << 2)
         cdef object key = prologue_of(x, &prologue) if unsettled and not l.strided and x.count else None
@@ -481,7 +502,7 @@ cdef class Reducer:
         cdef int64_t step = per * l.n0 if across else per      # positions per chunk
         cdef int64_t jump = per * (l.s1 if across else l.s0)    # bytes per chunk
         cdef Kernel kernel = self.find(x, first, second, variant)
-        cdef kernel_t join = self.find_merge(x, first, second)
+        cdef kernel_t join = self.find_merge(x, first, second, l.columns)
         if key is not None:
             kernel.fn = self.find_fused(key, prologue, first, second, variant)
         cdef int* widths = self.widths[self.key(x.code, first.code)]

@@ -21,7 +21,7 @@ from ..kernels.copy import copy_item
 from ..kernels.hosted import NAMES, hosted
 from ..kernels.ir import TYPES, Function
 from ..kernels.target import Target
-from . import _attention, _compile, _convolution, _driver, _native, _products, _scatter, _select, _sort
+from . import _attention, _compile, _convolution, _driver, _native, _products, _reduce, _scatter, _select, _sort
 from ._driver import INT, POINTER, call, get
 
 OLDEST = (8, 0)
@@ -198,6 +198,8 @@ class Cuda(Contract):
             return _sort.sort_rows(*args[:2])
         if name in _SELECT and (name != "sort.median_places" or TYPES[args[0]].kind == "f"):
             return _SELECT[name](*args)
+        if name == "reduce.merge" and args[3:]:
+            return _reduce.merge(*args)
         if name == "conv.convolve_tiles":
             return _convolution.convolve_tiles(*args)
         return compile()

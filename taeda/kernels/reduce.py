@@ -452,12 +452,19 @@ def reduce(f: Function, op: str, dtype: str, outs: tuple[str, ...], mode: str, l
 
 
 @kernel
-def merge(f: Function, op: str, dtype: str, outs: tuple[str, ...]) -> None:
+def merge(f: Function, op: str, dtype: str, outs: tuple[str, ...], together: bool = False) -> None:
     """Join the states of chunks and finish.
 
     ``ptr``: outputs, then states, each ``[chunks, m]`` and overwritten. ``arg = [chunks, m, elements, parameters]``.
-    ``[begin, end)`` are rows of ``m``.
+    ``[begin, end)`` are rows of ``m``. ``together``: threads of a device may share a row (``cuda/_reduce.py``).
     """
+    join_chunks(f, op, dtype, outs, f.i64(0), 1, lambda: None)
+
+
+def join_chunks(
+    f: Function, op: str, dtype: str, outs: tuple[str, ...], thread: Value, threads: int, barrier: Callable[[], None]
+) -> None:
+    """The body of :func:`merge` for one of several threads, which all wait at a barrier."""
     reduction = REDUCTIONS[op]
     stored = reduction.stored(reduction.working(dtype, outs[0]))
     operands = [Operand(d) for d in (*outs, *stored)]
@@ -485,12 +492,14 @@ def merge(f: Function, op: str, dtype: str, outs: tuple[str, ...]) -> None:
         with f.while_((f.i64(1),)) as S:
             (step,) = S.carry
             S.test(step < chunks)
-            with f.loop(0, chunks - step, step * 2) as L:
+            with f.loop(step * 2 * thread, chunks - step, step * (2 * threads)) as L:
                 state = reduction.merge(f, load(L.index), load(L.index + step))
                 into = [f.offset(p, L.index * m * b) for p, b in zip(at[first:], sizes[first:], strict=True)]
                 store(into, state, stored)
+            barrier()
             S.carry = (step * 2,)
-        store(at[:first], _finished(f, reduction, load(f.i64(0)), stored, n, params), outs)
+        with f.when(thread == 0):
+            store(at[:first], _finished(f, reduction, load(f.i64(0)), stored, n, params), outs)
 
 
 def lane_type(op: str, working: str) -> Type:

@@ -603,6 +603,28 @@ def test_a_rank_is_found_by_a_look_at_the_row_for_each_digit():
             assert rank.of("shared", way).conflicts == rank.of("local", way).accesses == 0
 
 
+# ---- long rows -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("f, passes", [
+    (lambda x: x.sum(), 1), (lambda x: x.half().reshape(2, -1).mean(1), 1), (lambda x: x.argmax(), 1),
+    (lambda x: x[:-8].reshape(3, -1).max(1).indices, 1), (lambda x: x.var(), 2), (lambda x: x.logsumexp(0), 2),
+])  # fmt: skip
+def test_long_rows_have_many_warps_whose_sums_a_block_joins(f, passes):
+    *_, rows, joined = counted(f, A)
+    load = rows.of("global", "load")
+    assert load.bytes <= 1.1 * passes * A.nbytes and load.used >= 0.98
+    assert joined.of("global", "load").bytes <= 0.05 * A.nbytes
+    for counters in (rows, joined):
+        assert counters.of("local", "load").accesses == 0
+    driver().check("full")
+    try:
+        f(A.cuda()).cpu()
+        assert not driver().faults
+    finally:
+        driver().check("fast")
+
+
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 
