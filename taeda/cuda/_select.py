@@ -91,8 +91,8 @@ def _kth_of_many(block: Block, keys: _Keys, bits: int, k: Value) -> None:
         def counter(digit: Value) -> Value:
             return counters + (digit * THREADS + thread) * 4
 
-        for digit in range(DIGITS):
-            block.store(counter(f.const(I32, digit)), f.const(I32, 0))
+        for d in range(DIGITS):
+            block.store(counter(f.const(I32, d)), f.const(I32, 0))
         with f.loop(thread.to(I64), n, THREADS) as L:
             x = keys.at(L.index)
             with f.when((x & known) == prefix):
