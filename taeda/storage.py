@@ -218,23 +218,24 @@ class TypedStorage:
         return self
 
     def pin_memory(self, device: Any = None) -> TypedStorage:
-        """Refused: memory is locked for transfers to a GPU, and there is none."""
-        return self.cuda()
+        """A copy in memory that is locked for transfers to a GPU."""
+        _core.require_device("cuda")
+        return self._moved(self._elements().pin_memory().untyped_storage())
+
+    def _moved(self, untyped: Storage) -> TypedStorage:
+        return self if untyped is self._untyped_storage else TypedStorage(wrap_storage=untyped, dtype=self.dtype)
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
-        """Refused: there is no GPU."""
-        _core.require_device("cuda")
-        return self
+        """The storage on an NVIDIA GPU: see :meth:`to`."""
+        return self._moved(self._untyped_storage.cuda(device))
 
     def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
-        """The storage itself, on the one device there is."""
-        _core.require_device(device)
-        return self
+        """The storage itself if it is on that device, or else a copy there."""
+        return self._moved(self._untyped_storage.to(device=device))
 
     def cpu(self) -> TypedStorage:
-        """The storage itself."""
-        self._untyped_storage.cpu()  # refused on device meta
-        return self
+        """The storage itself; of one on a device, a copy on the CPU."""
+        return self._moved(self._untyped_storage.cpu())
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The name of the type; with ``dtype`` a storage of converted elements."""

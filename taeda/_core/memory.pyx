@@ -35,7 +35,7 @@ from .devices cimport (
 )
 from .recorder cimport allocate_planned, note_allocated, note_released, refuse_recording, release_planned
 
-from .devices import DEVICES, accelerator, device_number
+from .devices import DEVICES, accelerator, device_number, is_registered
 
 cdef extern from *:
     """

@@ -20,7 +20,7 @@ cdef class Storage:
         if self.data != NULL:
             return
         if device is not None:
-            from .tensor import require_device
+            from .launching import require_device
 
             require_device(device)
         given = None if isinstance(content, int) else bytes(bytearray(content))
@@ -139,7 +139,14 @@ cdef class Storage:
         if source.nbytes() != self.capacity:
             raise RuntimeError(f"size mismatch: expected a storage of {self.capacity} bytes, got one of "
                                f"{source.nbytes()}")
-        memoryview(self)[:] = memoryview(source)
+        cdef Storage there = source.untyped().cpu()
+        if self.device > META_NUMBER:
+            settle(self)
+            devices[self.device].copy(self.device, self.data, there.data, self.capacity, FROM_HOST)
+            end_call()
+            self.version += 1
+        else:
+            memoryview(self)[:] = memoryview(there)
         return self
 
     def fill_(self, int value):
@@ -159,6 +166,25 @@ cdef class Storage:
         if self.device == META_NUMBER:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         return host_copy(self) if self.device else self
+
+    def to(self, *, device, non_blocking=False):
+        """The storage itself if it is on that device, or else a copy there."""
+        from .launching import require_device
+        from .tensor import device as named
+
+        where = named(device)
+        if not is_registered(where.type):
+            require_device(where)
+        cdef int number = device_number(where.type, where.index)
+        if number == self.device:
+            return self
+        if number == META_NUMBER:
+            return _on_meta(self.capacity)
+        return self.cpu() if number == CPU_NUMBER else storage_on_device(DEVICES[number], self.cpu())
+
+    def cuda(self, device=None, non_blocking=False):
+        """The storage on an NVIDIA GPU: see :meth:`to`."""
+        return self.to(device="cuda" if device is None else device)
 
     def untyped(self):
         """The storage itself: it is one of bytes."""

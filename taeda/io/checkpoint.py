@@ -15,7 +15,7 @@ from ..kernels.files import atomic_write
 from . import safetensors, trusted
 from .archive import ArchiveReader, ArchiveWriter
 from .legacy import LegacyLoader, save_legacy
-from .objects import Stored, check_id, place, read_data
+from .objects import Stored, check_id, read_data, restored
 from .options import options
 from .pickling import PicklingError, UnpicklingError, Writer
 from .saver import Saver
@@ -52,9 +52,8 @@ class ZipLoader:
         _, storage_type, name, location, numel = check_id(key, 5)
         stored = self.stored.get(name)
         if stored is None:
-            device = place(location, self.map_location)
             stored = self._read(name, storage_type.dtype, numel)
-            stored = self.stored[name] = Stored(stored.storage, stored.dtype, device)
+            stored = self.stored[name] = restored(stored.storage, stored.dtype, location, self.map_location)
         elif stored.dtype is not storage_type.dtype:
             stored = Stored(stored.storage, storage_type.dtype, stored.device_name)
         return stored

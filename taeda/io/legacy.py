@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core.exchange import copy_to_storage
-from .objects import VALUES_FOLLOW, Stored, check_id, place, read_data
+from .objects import VALUES_FOLLOW, Stored, check_id, read_data, restored
 from .pickling import UnpicklingError, Writer
 from .saver import Saver
 
@@ -56,19 +56,15 @@ class LegacyLoader:
         _, storage_type, name, location, numel = check_id(key, 5)
         if len(key) > 5 and key[5] is not None:
             raise UnpicklingError("load: the file has views of storages (PyTorch before 0.4); save it again")
-        device = place(location, self.map_location)
-        if device not in (None, "meta"):
-            raise NotImplementedError(
-                "load: files of PyTorch before 1.6 are read onto the CPU: give map_location='cpu'"
-            )
         if name not in self.stored:
             itemsize = self.itemsizes[name] = 1 if storage_type.dtype is None else storage_type.dtype.itemsize
             size = numel * itemsize
             self.announced += size
             if self.announced > len(self.data):
                 raise UnpicklingError(f"load: storages of {self.announced} bytes are announced, more than the file has")
-            self.stored[name] = Stored(copy_to_storage(bytes(size), 0, size), None)
-        return Stored(self.stored[name].storage, storage_type.dtype, device)
+            self.stored[name] = restored(copy_to_storage(bytes(size), 0, size), None, location, self.map_location)
+        stored = self.stored[name]
+        return Stored(stored.storage, storage_type.dtype, stored.device_name)
 
     def _fill(self, names: Any, at: int) -> None:
         if type(names) is not list or not all(type(n) is str for n in names) or set(names) != set(self.stored):
@@ -82,7 +78,8 @@ class LegacyLoader:
             if numel * itemsize != size:
                 raise UnpicklingError(f"load: storage {name!r} has {numel} elements, {size // itemsize} were announced")
             at += 8
-            memoryview(storage)[:] = self.data[at : at + size]
+            if storage.device.type != "meta":
+                storage.copy_(copy_to_storage(self.data, at, size))
             at += size
 
 

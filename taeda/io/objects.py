@@ -390,7 +390,18 @@ def place(location: Any, target: Any) -> str | None:
         return None if location == "meta" else _device_name(location)
     if isinstance(target, dict):
         return place(location, target.get(location))
-    return None if callable(target) else _device_name(target)
+    return _device_name(target)
+
+
+def restored(storage: Any, dtype: Any, location: Any, target: Any) -> Stored:
+    """A storage that was saved at ``location``, as ``map_location`` wants it: a function may give another one."""
+    if callable(target) and not isinstance(target, _core.device):
+        made = target(storage, location)
+        if made is not None:
+            made = getattr(made, "_untyped_storage", made)
+            return Stored(made, dtype, "meta" if made.device.type == "meta" else None)
+        target = None
+    return Stored(storage, dtype, place(location, target))
 
 
 def _device_name(device: Any) -> str | None:

@@ -213,6 +213,29 @@ def test_files_pickles_and_copies_keep_the_device():
     assert saved(a, map_location={"cpu": "far"}).cpu().equal(a)
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+def test_files_are_read_onto_a_device(zipped):
+    a = here()
+    file = io.BytesIO()
+    taeda.save({"x": a, "view": a[1], "half": a.half()}, file, _use_new_zipfile_serialization=zipped)
+    asked = []
+
+    def chosen(storage, location):
+        asked.append((type(storage), location))
+        return storage.to(device="far") if storage.nbytes() == a.nbytes else None
+
+    for location in ("far", taeda.device("far"), {"cpu": "far"}, chosen):
+        file.seek(0)
+        back = taeda.load(file, map_location=location)
+        assert back["x"].device.type == "far" and back["x"].cpu().equal(a)
+        assert back["half"].device.type == ("cpu" if location is chosen else "far") and back["half"].cpu().equal(
+            a.half()
+        )
+        back["x"].zero_()
+        assert back["view"].cpu().equal(taeda.zeros(4))
+    assert asked == [(taeda.UntypedStorage, "cpu")] * 2
+
+
 def test_tensors_of_two_devices_meet_by_pytorchs_rules():
     a, two = here(), taeda.tensor(2.0, requires_grad=True)
     x = a.to("far")

@@ -98,6 +98,40 @@ def test_files_keep_the_device():
     assert taeda.load(file, map_location="cpu")["x"].equal(there().cpu())
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("location, where", [
+    ("cuda", "cuda:0"), (taeda.device("cuda", 1), "cuda:1"), ({"cpu": "cuda:1"}, "cuda:1"),
+    (lambda storage, _: storage.cuda(1), "cuda:1"), (lambda storage, _: None, "cpu"),
+])  # fmt: skip
+def test_files_are_read_onto_a_device(zipped, location, where):
+    x, file = there().cpu(), io.BytesIO()
+    made = {"x": x, "t": x.t(), "f": x.bfloat16(), "p": taeda.nn.Parameter(x)}
+    made |= {"storage": x.clone().untyped_storage(), "typed": x.clone()._typed_storage()}
+    taeda.save(made, file, _use_new_zipfile_serialization=zipped)
+    file.seek(0)
+    back = taeda.load(file, map_location=location)
+    assert {str(y.device) for y in back.values()} == {where}
+    for name in "xtfp":
+        assert back[name].cpu().equal(made[name])
+    assert bytes(back["storage"].cpu()) == bytes(made["storage"])
+    assert back["typed"].cpu().tolist() == x.flatten().tolist()
+
+
+def test_storages_go_to_a_device_and_back():
+    x = taeda.arange(6.0)
+    for one in (x.untyped_storage(), x._typed_storage()):
+        far, second = one.cuda(), one.to(device="cuda:1")
+        assert str(far.device) == "cuda:0" and far.cuda() is far and type(far) is type(one) and one.cpu() is one
+        assert str(second.device) == "cuda:1" and second.cuda(0).cpu().tolist() == one.tolist()
+        assert far.cpu().tolist() == one.tolist() and far.to(device="meta").nbytes() == 24
+        other = (x + 1)._typed_storage() if hasattr(one, "dtype") else (x + 1).untyped_storage()
+        assert far.copy_(other) is far and far.cpu().tolist() == other.tolist()
+        assert one.copy_(far) is one and x.equal(taeda.arange(6.0) + 1)
+        x.sub_(1)
+        with pytest.raises(RuntimeError, match="size mismatch"):
+            far.copy_(taeda.ones(3)._typed_storage() if hasattr(one, "dtype") else type(one)(3))
+
+
 def test_a_device_is_chosen_for_a_block_and_a_thread():
     with cuda.device(0), cuda.device(-1), cuda.device(None):
         assert cuda.current_device() == 0

@@ -54,6 +54,32 @@ def test_a_launch_that_is_waited_for_raises_in_its_call():
     assert "index(): an index is out of range; called in <string>, line 4\n3.0\n" in out
 
 
+def test_files_of_safetensors(tmp_path):
+    pytest.importorskip("safetensors")
+    code = f"""if True:
+        import torch
+        from safetensors import safe_open
+        from safetensors.torch import load_file, load_model, save_file, save_model
+        path = {str(tmp_path / "a.safetensors")!r}
+        x = torch.arange(6.0).reshape(2, 3)
+        names = "float64 float16 bfloat16 float8_e4m3fn bool int8 uint8 int16 uint16 int32 uint32 int64 uint64"
+        made = {{name: x.to(getattr(torch, name)) for name in names.split()}} | {{"none": x[:0], "one": x.sum()}}
+        for given in (made, {{name: t.cuda() for name, t in made.items()}}):
+            save_file(given, path)
+            for device, where in (("cuda", "cuda:0"), ("cuda:1", "cuda:1"), (1, "cuda:1")):
+                back = load_file(path, device=device)
+                assert all(str(t.device) == where for t in back.values())
+                assert all(back[name].dtype is t.dtype and torch.equal(back[name].cpu(), t) for name, t in made.items())
+        with safe_open(path, framework="pt", device="cuda") as file:
+            assert file.get_slice("float64")[1:, ::2].tolist() == [[3.0, 5.0]] and file.get_tensor("int8").is_cuda
+        model, other = (torch.nn.Linear(2, 3).cuda() for _ in range(2))
+        save_model(model, path)
+        load_model(other, path, device="cuda")
+        assert torch.equal(model.weight, other.weight) and other.weight.is_cuda
+        print("same")"""
+    assert emulated("-m", "taeda.standin", "-c", code).endswith("same\n")
+
+
 DEFAULT_AND_SWEEP = pytest.mark.parametrize(
     "chosen", ["not sweep", pytest.param("sweep or not sweep", marks=pytest.mark.sweep)]
 )
