@@ -312,11 +312,13 @@ def _dtype_of(value: Any) -> Any:
 
 
 def require_number(name: str, argument: str, value: Any) -> None:
-    """Refuse a tensor in place of a number unless it has no dimensions and requires no gradient.
+    """Refuse what is no number; a tensor unless it has no dimensions and requires no gradient.
 
     Raises:
-        TypeError: it has dimensions, or requires a gradient, which a number has not.
+        TypeError: it is a text or a list, has dimensions, or requires a gradient, which a number has not.
     """
+    if value is None or isinstance(value, (str, bytes, list, tuple, dict)):
+        raise TypeError(f"{name}(): argument '{argument}' must be Number, not {type(value).__name__}")
     if isinstance(value, Tensor) and (value.dim() or value.requires_grad):
         why = f"of {value.dim()} dimensions" if value.dim() else "that requires a gradient; use .detach() or .item()"
         raise TypeError(f"{name}(): argument '{argument}' must be Number, not Tensor {why}")
@@ -475,6 +477,7 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, requires_grad=Fals
         >>> taeda.scalar_tensor(3), taeda.tensor(3)
         (tensor(3.), tensor(3))
     """
+    require_number("scalar_tensor", "s", s)
     return full((), s, dtype=dtype or _core.get_default_dtype(), device=device, requires_grad=requires_grad)
 
 

@@ -281,3 +281,18 @@ def test_an_error_says_nothing_that_does_not_help():
     assert "0 to 9" in str(caught.value) and "num_embeddings" not in str(caught.value)
     with pytest.raises(RuntimeError, match=r"pad_sequence: .*the length of a sequence is its first size"):
         nn.utils.rnn.pad_sequence([taeda.ones(3, 2), taeda.ones(2, 3)])
+
+
+def test_factories_of_a_number_name_themselves_where_it_is_none():
+    x = taeda.ones(2)
+    for wrong in ("1", [1.0], None):
+        for name, call in {
+            "full": lambda v: taeda.full((2,), v),
+            "full_like": lambda v: taeda.full_like(x, v),
+            "new_full": lambda v: x.new_full((2,), v),
+            "scalar_tensor": taeda.scalar_tensor,
+        }.items():
+            with pytest.raises(
+                TypeError, match=rf"^{name}\(\): argument '\w+' must be Number, not {type(wrong).__name__}"
+            ):
+                call(wrong)
