@@ -8,6 +8,7 @@ A ``Convolution`` is one call: its sizes and its tensors, in the ``Format`` that
 algorithms says for each in which calls it is used, and runs it.
 """
 
+cimport cython
 from cpython.long cimport PyLong_CheckExact
 from cpython.tuple cimport PyTuple_CheckExact
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -68,6 +69,8 @@ cdef enum Format:        # of the tensors that kernels take
 
 include "conv_weights.pxi"
 
+@cython.final
+@cython.freelist(4)
 cdef class Convolution:
     """A convolution or gradient. ``c`` inputs and ``m`` outputs per group are those of the convolution that runs:
     exchanged for the input's gradient."""
