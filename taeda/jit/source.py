@@ -106,9 +106,9 @@ def annotate(source: Source, node: ast.FunctionDef, own: bool = False) -> None:
         if match[1] != " type":
             source.fail(node, "the annotation prefix is not '# type:'")
         whole = ast.parse(match[2].replace("->", ",", 1).join(["(", "\n)"]), mode="eval").body
-        if not isinstance(whole, ast.Tuple) or "->" not in line:
+        if "->" not in line:
             source.fail(node, "a comment with types has no '->'")
-        given, result = whole.elts
+        given, result = whole.elts  # type: ignore[attr-defined] # a tuple
         types: list = list(given.elts) if isinstance(given, ast.Tuple) else [given]
         if isinstance(given, ast.Constant) and given.value is ...:
             beside = [_BESIDE.search(source.lines[a.lineno - 1]) for a in arguments]
