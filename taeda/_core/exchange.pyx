@@ -37,7 +37,7 @@ from .tensor cimport (
 
 from .devices import REGISTERED
 from .tensor import (
-    ALL_DTYPES, PYTHON_TYPES, current_mode, empty_like, from_storage, install, is_another, is_grad_enabled,
+    ALL_DTYPES, PYTHON_TYPES, current_mode, empty_like, from_storage, install, is_another, is_grad_enabled, mode_stack,
     promote_types, refuse_to_pin, whole_numbers,
 )
 
@@ -505,6 +505,15 @@ cdef int tell_mode(str what) except -1:
     return 0
 
 
+cdef Tensor tell_of(Tensor made):
+    """``made``, of Python's values; modes that record are told."""
+    for mode in mode_stack() if has_mode() else ():
+        told = getattr(mode, "note_made", None)
+        if told is not None:
+            told(made)
+    return made
+
+
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new tensor with the values of ``data``, which is always copied.
 
@@ -529,9 +538,10 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         tensor([1.0000, 2.5000])
         >>> weight = taeda.tensor([0.5], requires_grad=True)
     """
-    if has_mode() and not isinstance(data, Tensor):
-        tell_mode("tensor")
-    return copied(data, dtype, device, requires_grad, pin_memory)
+    if not has_mode() or isinstance(data, Tensor):
+        return copied(data, dtype, device, requires_grad, pin_memory)
+    tell_mode("tensor")
+    return tell_of(copied(data, dtype, device, requires_grad, pin_memory))
 
 
 def copied(data, dtype=None, device=None, requires_grad=False, pin_memory=False):
@@ -610,11 +620,9 @@ def as_tensor(data, dtype=None, device=None):
         return data if code < 0 or code == (<Tensor>data).code else data.to(ALL_DTYPES[code])
     if has_mode():
         tell_mode("as_tensor")
-    if PyList_Check(data) or PyTuple_Check(data) or PyFloat_CheckExact(data) or PyLong_Check(data):
-        return from_sequence(data, code)
     t = None if plain(data) else shared_array(data, code)
     if t is None:
-        return from_sequence(data, code)
+        return tell_of(from_sequence(data, code))
     if t.device_type:
         return t.to(device=device or t.device, dtype=dtype or t.dtype)
     return t if code < 0 or code == t.code else cast(t, code)

@@ -30,7 +30,7 @@ from taeda.fx.node import map_aggregate
 from taeda.fx.operator_schemas import writes
 from taeda.nn.modules import _hooks
 from taeda.ops.meta import planning, without_values
-from taeda.ops.table import trait
+from taeda.ops.table import OPS, trait
 from taeda.utils import _pytree as pytree
 
 from .. import _core
@@ -87,6 +87,7 @@ class Capture(Numbers):
         self.progress = 0
         self.guards: list[tuple[Expr, bool, str]] = []
         self.constants: dict[int, tuple[Tensor, Traced]] = {}
+        self.made: dict[int, tuple[Tensor, Tensor]] = {}  # from Python's values in this run, and a copy
         self.alive: list[Any] = []
         self.modules: list[tuple[str, str, int]] = []  # path, class, and which call it is
         self.paths: dict[int, str] = {}
@@ -173,6 +174,8 @@ class Capture(Numbers):
             return _core.pass_through(self, function, args, kwargs)  # its conversions are steps, too
         if function.__name__ == "as_subclass" or any(callable(x) and not isinstance(x, (type, Tensor)) for x in args):
             return _core.pass_through(self, function, args, kwargs)
+        if function is OPS["basic_index"]:  # of a constant; what is of the program is recorded so
+            function = operator.getitem
         return self.call(function, args, kwargs)
 
     def custom_op(self, op: Any, args: tuple, kwargs: dict) -> Any:
@@ -185,6 +188,12 @@ class Capture(Numbers):
             return self.number(x)
         with self.aside():
             return x.item()
+
+    def note_made(self, x: Tensor) -> None:
+        """A tensor that the program makes of Python's values: in-place ops write to a copy, in every run."""
+        if not isinstance(x, Traced) and not x.requires_grad:  # a leaf is not written
+            with self.aside():
+                self.made[id(x)] = x, x.clone()
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -271,7 +280,11 @@ class Capture(Numbers):
         if not isinstance(x, Tensor) or (isinstance(x, Traced) and x.capture is self):
             return x
         if id(x) not in self.constants:
-            self.constants[id(x)] = x, self.lift(x)
+            made = self.made.pop(id(x), None)
+            lifted = self.lift(x if made is None else made[1])
+            if made is not None:  # every run begins with the values that it was made with
+                lifted = self.call(OPS["clone"], (lifted,), {})
+            self.constants[id(x)] = x, lifted
         return self.constants[id(x)][1]
 
     def _record(self, function: Any, given: Any, results: list) -> Any:

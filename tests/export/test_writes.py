@@ -6,6 +6,7 @@ import pytest
 
 import taeda
 from taeda import export, nn
+from taeda.fx.experimental.proxy_tensor import make_fx
 from tests.agree import close
 
 
@@ -234,3 +235,25 @@ def test_dead_code_is_not_what_writes():
     graph.output(x)
     graph.eliminate_dead_code()
     assert all(n in list(graph.nodes) for n in kept) and not any(n in list(graph.nodes) for n in dead)
+
+
+def _running_total(x):
+    total = taeda.tensor(0.0)
+    total += x.sum()
+    return total * x
+
+
+def _written_at(x):
+    y = taeda.as_tensor([3.0, 4.0])
+    y[0] = x.sum()
+    y[1] += 1
+    return x + y
+
+
+@pytest.mark.parametrize("function", [_running_total, _written_at])
+def test_tensors_of_pythons_values_begin_anew_in_every_run(function):
+    x = taeda.tensor([1.0, 2.0])
+    for program in (*programs(Forward(function), (x,)), make_fx(function)(x)):
+        for _ in range(2):
+            assert program(x).equal(function(x))
+        assert program(x * 2).equal(function(x * 2))

@@ -67,6 +67,7 @@ class _Recorder:
         self.decompositions = decompositions
         self.known: dict[int, tuple[Tensor, Proxy]] = {}
         self.places: dict[Any, Proxy] = {}
+        self.made: dict[int, tuple[Tensor, Tensor]] = {}  # from Python's values in this run, and a copy
 
     def track(self, tensor: Tensor, proxy: Proxy, alone: bool = False) -> None:
         """Let ``proxy`` stand for ``tensor``, and unless it is ``alone`` for unknown aliases of it."""
@@ -80,9 +81,18 @@ class _Recorder:
         """The Proxy of a tensor that is known, or of one with the same memory; anything else as it is."""
         if not isinstance(x, Tensor):
             return x
+        if id(x) in self.made:  # every run begins with the values that it was made with
+            _, value = self.made.pop(id(x))
+            self.track(x, self.tracer.create_proxy("call_method", "clone", (value,), {}))
         if id(x) in self.known:
             return self.known[id(x)][1]
         return self.places.get(_place(x), x)
+
+    def note_made(self, x: Tensor) -> None:
+        """A tensor that the function makes of Python's values: in-place ops write to a copy, in every run."""
+        if not x.requires_grad:  # a leaf is not written
+            with _recording(None):
+                self.made[id(x)] = x, x.clone()
 
     def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Called by the core for every op and composite."""
