@@ -329,6 +329,8 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan, name):
     if input.numel() == 0:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
     whole = dim is None or input.dim() == 0
+    if input.dim() == 0 and dim not in (None, 0, -1):
+        raise IndexError(f"{name}(): Dimension out of range (expected to be in range of [-1, 0], but got {dim})")
     x = input.reshape(-1) if whole else input.movedim(dim, -1)
     ordered = sort(x, -1)[0]
     n = x.shape[-1]

@@ -171,3 +171,10 @@ def test_distances_take_the_memory_of_the_result():
     taeda.cdist(x, y, 3).sum().backward()
     taeda.nn.functional.pdist(x, 1).sum().backward()
     assert memory.memory_stats()["peak_allocated"] - before < 20 * 700 * 700 * 4
+
+
+def test_quantiles_of_a_number_have_one_dimension():
+    for quantile in (taeda.quantile, taeda.nanquantile):
+        assert quantile(taeda.tensor(2.0), 0.5, -1).item() == 2
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            quantile(taeda.tensor(2.0), 0.5, 2)
