@@ -228,12 +228,13 @@ def _is_default(t: Any, default: Any) -> bool:
     return name in ("bool", "int64", float_default, complex_default.get(float_default, "complex64"))
 
 
-def tensor_repr(t: Any, default_dtype: Any = None) -> str:
+def tensor_repr(t: Any, default_dtype: Any = None, contents: str | None = None) -> str:
     """The text of ``repr(t)``.
 
     Args:
         t: a tensor.
         default_dtype: the dtype of floating point literals; asked of taeda when not given.
+        contents: what stands for the numbers, where it is given.
     """
     default = get_default_dtype() if default_dtype is None else default_dtype
     name = type(t).__name__
@@ -255,7 +256,7 @@ def tensor_repr(t: Any, default_dtype: Any = None) -> str:
         if t.dtype != default:
             suffixes.append(f"dtype={t.dtype}")
     else:
-        body = _body(t, indent)
+        body = _body(t, indent) if contents is None else contents
         if not _is_default(t, default):
             suffixes.append(f"dtype={t.dtype}")
     tangent = None
@@ -267,7 +268,7 @@ def tensor_repr(t: Any, default_dtype: Any = None) -> str:
         suffixes.append("requires_grad=True")
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")
-    return _with_suffixes(prefix + body, suffixes, indent)
+    return _with_suffixes(prefix + (body if contents is None else contents), suffixes, indent)
 
 
 def sparse_repr(t: Any, new_line: bool, **parts: Any) -> str:

@@ -84,8 +84,50 @@ from torch._library.effects import EffectType
 print(list(EffectType))
 """
 
+COPIED = """
+import torch
+from torch.nn.init import _no_grad_fill_, _no_grad_normal_, _no_grad_trunc_normal_, _no_grad_uniform_, _no_grad_zero_
+from torch.optim.optimizer import (
+    DeviceDict, DeviceDtypeDict, ParamsT, _capturable_doc, _default_to_fused_or_foreach, _device_dtype_check_for_fused,
+    _differentiable_doc, _disable_dynamo_if_unsupported, _foreach_doc, _fused_doc, _get_capturable_supported_devices,
+    _get_scalar_dtype, _get_value, _maximize_doc, _params_doc, _stack_if_compiling, _to_scalar,
+    _use_grad_for_differentiable, _view_as_real,
+)
+w = torch.nn.Parameter(torch.ones(2))
+print([_default_to_fused_or_foreach([w, None], *flags) for flags in ((False,), (False, True), (True, True))])
+print(_get_capturable_supported_devices(), _get_capturable_supported_devices(supports_xla=False))
+print(_get_scalar_dtype(), _get_value(torch.tensor(2.0)), _get_value(3), _stack_if_compiling([w]) == [w], _to_scalar(torch.ones(1)))
+class Mine(torch.optim.Optimizer):
+    @_use_grad_for_differentiable
+    def step(self):
+        return torch.is_grad_enabled()
+print([Mine([w], {"differentiable": d}).step() for d in (False, True)], torch.is_grad_enabled())
+lists = [[torch.ones(1) * 1j, w], [torch.ones(1) * 1j, w]]
+_view_as_real(*lists)
+print(lists, _disable_dynamo_if_unsupported(single_tensor_fn=_get_value)(_to_scalar)(4))
+_device_dtype_check_for_fused(w)
+for p, no_gpu in ((torch.ones(1, dtype=torch.int64), False), (torch.ones(1, dtype=torch.bool), True)):
+    try:
+        _device_dtype_check_for_fused(p, no_gpu)
+    except RuntimeError as error:
+        print(type(error).__name__)
+print([f(w, *to).tolist() for f, *to in ((_no_grad_fill_, 2.0), (_no_grad_zero_,), (_no_grad_uniform_, 1.0, 1.0))])
+print(_no_grad_normal_(w, 1.0, 0.0).tolist(), bool(_no_grad_trunc_normal_(w, 0.0, 1.0, 0.0, 2.0).min() >= 0))
+print(torch.jit._recursive.concrete_type_store.type_store.pop(Mine, None), torch.backends.flags_frozen())
+x, lstm, state = torch.ones(2, 1, 3), torch.nn.LSTM(3, 2), torch.zeros(1, 1, 2)
+print([t.shape for t in torch._VF.lstm(x, (state, state), lstm._flat_weights, True, 1, 0.0, False, False, False)])
+print(torch._VF.norm(w, 2).shape, torch._C._VariableFunctions.relu(w).shape, hasattr(torch._VF, "nothing"))
+print(torch._tensor_str._tensor_str(torch.ones(2), 4), torch._tensor_str._str_intern(w, tensor_contents="here"))
+class Sub(torch.Tensor):
+    pass
+for t in (torch.ones(0, 2), torch.ones(1, dtype=torch.int32).as_subclass(Sub), w * 2, torch.ones(2, device="meta")):
+    print(torch._tensor_str._str(t, tensor_contents="here"))
+"""
 
-@pytest.mark.parametrize("program, lines", [(PROGRAM, 19), (GUARDS, 5)], ids=["names", "guards"])
+
+@pytest.mark.parametrize(
+    "program, lines", [(PROGRAM, 19), (GUARDS, 5), (COPIED, 19)], ids=["names", "guards", "copied"]
+)
 def test_names_behave_as_there(program, lines):
     def run(*command):
         done = subprocess.run([sys.executable, "-W", "ignore", *command], capture_output=True, text=True)

@@ -36,6 +36,7 @@ NAMES: dict[str, dict[str, str]] = {
         ".root": "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device",
         "_core": "_set_grad_enabled=set_grad_enabled",
         "linalg": "_LinAlgError=LinAlgError",
+        "standin.overlay": "_VariableFunctions=_VF",
     },
     "_C._profiler": {".utils": "_ExperimentalConfig"},
     "_classes": {"standin.overlay._ops": "classes"},
@@ -105,6 +106,7 @@ NAMES: dict[str, dict[str, str]] = {
         "standin.overlay._C": "ScriptObject",
         "types": "FunctionType",
     },
+    "jit._recursive": {".nn": "concrete_type_store"},
     "jit._script": {"jit": "RecursiveScriptModule ScriptModule script"},
     "jit._trace": {
         "jit.tracing": "TopLevelTracedModule TracerWarning TracingCheckError _get_trace_graph trace",
@@ -138,6 +140,12 @@ NAMES: dict[str, dict[str, str]] = {
     "nested._internal": {},
     "nested._internal.nested_tensor": {"nested": "NestedTensor"},
     "nn": {".nn": "factory_kwargs"},
+    "nn.init": {
+        "nn.init": (
+            "_no_grad_fill_=constant_ _no_grad_normal_=normal_ _no_grad_trunc_normal_=trunc_normal_ "
+            "_no_grad_uniform_=uniform_ _no_grad_zero_=zeros_"
+        )
+    },
     "nn.utils._named_member_accessor": {".nn": "_MISSING swap_tensor"},
     "nn.functional": {"nn._attention": "_mha_shape_check=check_shapes", ".nn": "_none_or_dtype"},
     "nn.quantized": {".nn": "FXFloatFunctional FloatFunctional"},
@@ -153,7 +161,15 @@ NAMES: dict[str, dict[str, str]] = {
     "utils._foreach_utils": {
         ".optim": ("_device_has_foreach_support _group_tensors_by_device_and_dtype _has_foreach_support")
     },
-    "optim.optimizer": {"typing": "ParamsT=Any StateDict=Any"},
+    "optim.optimizer": {
+        "typing": "DeviceDict=Dict DeviceDtypeDict=Dict ParamsT=Any StateDict=Any",
+        ".optim": (
+            "_capturable_doc _default_to_fused_or_foreach _device_dtype_check_for_fused _differentiable_doc "
+            "_disable_dynamo_if_unsupported _foreach_doc _fused_doc _get_capturable_supported_devices "
+            "_get_scalar_dtype _get_value _maximize_doc _params_doc _stack_if_compiling _to_scalar "
+            "_use_grad_for_differentiable _view_as_real"
+        ),
+    },
     "profiler.profiler": {".utils": "_default_schedule_fn"},
     "serialization": {
         ".utils": (
@@ -196,6 +212,7 @@ ANSWERS: dict[str, str] = {
     ),
     "_guards": "active_fake_mode=None detect_fake_mode=None",
     "autograd": "is_view_replay_enabled=False kineto_available=True",
+    "backends": "flags_frozen=False",
     "backends.cuda": (
         "can_use_cudnn_attention=False can_use_efficient_attention=False can_use_flash_attention=False "
         "is_ck_sdpa_available=False"

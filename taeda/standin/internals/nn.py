@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import taeda
@@ -29,6 +30,9 @@ def _has_any_global_hook() -> bool:
 
 
 _MISSING = object()
+
+#: The types of scripted modules that instances of a class share: none here.
+concrete_type_store = SimpleNamespace(type_store={})
 
 
 def swap_tensor(module: nn.Module, name: str, tensor: Any, allow_missing: bool = False) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from taeda import Tensor, as_tensor, device, dtype
+import taeda
+from taeda import Tensor, as_tensor, device, dtype, float32, float64
 from taeda.nn import Parameter
 from taeda.optim import lbfgs
 
@@ -60,3 +62,77 @@ def _group_tensors_by_device_and_dtype(
         if with_indices:
             indices.append(i)
     return groups
+
+
+_params_doc = "params (iterable): the parameters, or dicts that each define a group of them"
+_foreach_doc = "foreach (bool, optional): whether parameters are stepped many at a time"
+_fused_doc = "fused (bool, optional): whether a step is one kernel"
+_capturable_doc = "capturable (bool, optional): whether steps can be captured in a graph (default: False)"
+_differentiable_doc = "differentiable (bool, optional): whether gradients flow through a step (default: False)"
+_maximize_doc = "maximize (bool, optional): whether the objective is maximised (default: False)"
+
+
+def _use_grad_for_differentiable(func: Callable) -> Callable:
+    """The step of an optimiser, which records gradients only where ``defaults["differentiable"]`` says so."""
+
+    @functools.wraps(func)
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with taeda.set_grad_enabled(self.defaults["differentiable"]):
+            return func(self, *args, **kwargs)
+
+    return step
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn: Callable | None = None) -> Callable[[Callable], Callable]:
+    """A decorator that leaves a function as it is."""
+    return lambda func: func
+
+
+def _default_to_fused_or_foreach(
+    params: list[Tensor | None], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Whether an optimiser that is free to choose takes one kernel, and whether it takes lists of tensors."""
+    given = [p for p in params if p is not None]
+    if differentiable or any(type(p) not in (Tensor, Parameter) for p in given):
+        return False, False
+    fused = use_fused and all(p.device.type in ("cpu", "cuda") and p.is_floating_point() for p in given)
+    return fused, not fused and all(p.device.type == "cuda" for p in given)
+
+
+def _device_dtype_check_for_fused(p: Tensor, cuda_unsupported: bool = False) -> None:
+    supported = ["cpu"] if cuda_unsupported else ["cuda", "cpu"]
+    if p.device.type not in supported or not p.is_floating_point():
+        raise RuntimeError(
+            f"`fused=True` requires all the params to be floating point Tensors of supported devices: {supported} but "
+            f"{p.dtype} and {p.device.type}"
+        )
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    return ["cuda", "xpu", "hpu", "privateuseone", *(["xla"] if supports_xla else [])]
+
+
+def _get_scalar_dtype(is_fused: bool | None = None) -> dtype:
+    return float64 if taeda.get_default_dtype() is float64 and not is_fused else float32
+
+
+def _get_value(x: Any) -> Any:
+    if taeda.compiler.is_compiling():
+        return x
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _stack_if_compiling(x: Any) -> Any:
+    return taeda.stack(x) if taeda.compiler.is_compiling() else x
+
+
+def _to_scalar(x: Any) -> Any:
+    return x.squeeze() if isinstance(x, Tensor) and x.dim() else x
+
+
+def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
+    """Put views as reals in the place of complex parameters, and of their gradients and states."""
+    for i, p in enumerate(params):
+        if p.is_complex():
+            for tensors in (params, *state_and_grads):
+                tensors[i] = taeda.view_as_real(tensors[i])

@@ -17,7 +17,7 @@ from taeda._scalars import (
 )
 from taeda.futures import Future
 
-from . import _ops, torch_version, version
+from . import _VF, _ops, torch_version, version
 from ._ops import classes, ops
 from .dtypes import DTYPES
 
@@ -58,7 +58,7 @@ def _shape_as_tensor(input: Any) -> Any:
 _segment_reduce = segment_reduce
 
 __all__ = [
-    "Future", "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat", "SymInt", "__version__", "_assert",
-    "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_type",
+    "_VF", "Future", "PyTorchFileReader", "PyTorchFileWriter", "SymBool", "SymFloat", "SymInt", "__version__",
+    "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_type",
     "_check_value", "_ops", "_segment_reduce", "_shape_as_tensor", "classes", "ops", "torch_version", "version",
 ]  # fmt: skip
