@@ -699,8 +699,9 @@ def logspace(
         steps = _steps("logspace", steps)
     if dtype is None:
         dtype = out.dtype if out is not None else _core.get_default_dtype()
-    start = start if isinstance(start, Tensor) else _core.fitting(start, dtype)
-    end = end if isinstance(end, Tensor) else _core.fitting(end, dtype)
+    if steps != 1:  # of one number, the exponent is not made an integer
+        start = start if isinstance(start, Tensor) else _core.fitting(start, dtype)
+        end = end if isinstance(end, Tensor) else _core.fitting(end, dtype)
     reals = start.__class__ in _REALS and end.__class__ in _REALS and base.__class__ in _REALS
     work = _core.complex128 if dtype.is_complex or (not reals and _are_complex(start, end)) else _core.float64
     if not reals or steps == 1 or work.is_complex or _core.is_mode_active():

@@ -196,7 +196,7 @@ T.diagonal_scatter(x, T.zeros(3)); T.select_scatter(x, T.zeros(4), 0, 1); T.slic
 
 CREATE = """T.arange(5); T.arange(2, 10, 3); T.arange(5, 1, -2); T.arange(1.0); T.arange(0, 1, 0.1); T.arange(5, dtype=T.float16); T.arange(1, 2.5); T.arange(3, 1); T.arange(1, 3, 0); T.arange(end=4)
 T.arange(0); T.arange(5, dtype=T.uint8); T.arange(0.5, 5, dtype=T.int64); T.arange(-3, 3); T.arange(1000000)[-3:]; T.arange(0, 100, 0.25)[-3:]; T.range(1, 4); T.range(1, 4, 0.5); T.linspace(0, 1, 5)
-T.linspace(3, 10, 1); T.linspace(3, 10, 0); T.linspace(-10, 10, 7, dtype=T.float64); T.linspace(0, 10, 5, dtype=T.int64); T.linspace(0, 1, -1); T.logspace(0, 2, 3); T.logspace(0, 2, 3, base=2); T.linspace(0, 1j, 3)
+T.linspace(3, 10, 1); T.linspace(3, 10, 0); T.linspace(-10, 10, 7, dtype=T.float64); T.linspace(0, 10, 5, dtype=T.int64); T.linspace(0, 1, -1); T.logspace(0, 2, 3); T.logspace(0.5, 1, 1, dtype=T.int64); T.logspace(-1, 2, 1, dtype=T.int8); T.logspace(0, 2, 3, base=2); T.linspace(0, 1j, 3)
 T.full((2, 3), 7); T.full((2,), 1.5); T.full((2,), True); T.full((), 2j); T.full((2,), 3, dtype=T.float32); T.full((2, -1), 1); T.ones(2, 3); T.ones((2, 3)); T.ones([2], dtype=T.int64); T.zeros(()); T.zeros(2, 0)
 T.zeros(3, dtype=T.bool); T.zeros(-1); T.ones_like(x); T.zeros_like(x, dtype=T.int32); T.full_like(x, 4); T.full_like(d, 2); T.empty(2, 3).shape; T.empty_like(x).shape; T.eye(3); T.eye(2, 4); T.eye(3, dtype=T.int64); T.eye(0)
 T.eye(-1); T.tril(x); T.triu(x, 1); T.tril(y, -1); T.triu(y, -2); T.tril(x.t()); T.tril(v); x.tril_(); T.tril(m); T.triu(c); T.tril_indices(3, 4); T.triu_indices(3, 4, 1); T.tril_indices(3, 3, -1); T.diag(v); T.diag(x); T.diag(x, 1)
