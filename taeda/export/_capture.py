@@ -87,7 +87,7 @@ class Capture(Numbers):
         self.progress = 0
         self.guards: list[tuple[Expr, bool, str]] = []
         self.constants: dict[int, tuple[Tensor, Traced]] = {}
-        self.made: dict[int, tuple[Tensor, Tensor]] = {}  # from Python's values in this run, and a copy
+        self.made: dict[int, tuple[Tensor, Tensor, Scope]] = {}  # from Python's values in this run, and copies
         self.alive: list[Any] = []
         self.modules: list[tuple[str, str, int]] = []  # path, class, and which call it is
         self.paths: dict[int, str] = {}
@@ -193,7 +193,7 @@ class Capture(Numbers):
         """A tensor that the program makes of Python's values: in-place ops write to a copy, in every run."""
         if not isinstance(x, Traced) and not x.requires_grad:  # a leaf is not written
             with self.aside():
-                self.made[id(x)] = x, x.clone()
+                self.made[id(x)] = x, x.clone(), self.scope
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -281,11 +281,16 @@ class Capture(Numbers):
             return x
         if id(x) not in self.constants:
             made = self.made.pop(id(x), None)
-            lifted = self.lift(x if made is None else made[1])
-            if made is not None:  # every run begins with the values that it was made with
-                lifted = self.call(OPS["clone"], (lifted,), {})
-            self.constants[id(x)] = x, lifted
+            self.constants[id(x)] = x, self.lift(x) if made is None else self._anew(*made[1:])
         return self.constants[id(x)][1]
+
+    def _anew(self, value: Tensor, scope: Scope) -> Traced:
+        """A copy of a constant that every run makes, in the graph whose function made the tensor."""
+        now, self.scope = self.scope, scope
+        try:
+            return self.call(OPS["clone"], (self.lift(value),), {})
+        finally:
+            self.scope = now
 
     def _record(self, function: Any, given: Any, results: list) -> Any:
         self._follow_grad_mode()

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .._core import Size
+
 __all__ = [
     "GetAttrKey", "KeyEntry", "LeafSpec", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "keystr",
     "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten",
@@ -138,6 +140,8 @@ SUPPORTED_NODES: dict[Any, _Node] = {
     ),
 }
 BUILTIN_TYPES = frozenset(SUPPORTED_NODES)
+#: As in PyTorch: sizes are taken apart, and put together they are a tuple.
+SUPPORTED_NODES[Size] = _Node(lambda x: (list(x), None), _tuple_unflatten, _places)
 
 
 def _is_namedtuple_instance(x: Any) -> bool:
