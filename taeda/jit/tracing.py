@@ -103,6 +103,7 @@ class Recorder:
         self.body: list[ir.Stmt] = []
         self.known: dict[int, ir.Expr] = {}
         self.alive: list[Any] = []
+        self.made: dict[int, tuple[Tensor, Tensor]] = {}  # from Python's values in this run, and copies
         self.node = ast.Pass()
         self.quiet = 0
         self.unread: dict[int, ir.Stmt] = {}  # sizes that no op was given yet
@@ -170,7 +171,8 @@ class Recorder:
             return x.build() if x.recorder is self else ir.Const(plain, type_of(plain))
         if isinstance(x, Tensor):
             if id(x) not in self.known:
-                self.know(x, self._detached(x) or ir.Const(x.detach() if x.grad_fn is not None else x, TENSOR))
+                e = self._anew(x) or self._detached(x)
+                self.know(x, e or ir.Const(x.detach() if x.grad_fn is not None else x, TENSOR))
             return self.known[id(x)]
         code = number(x)
         if code is not None:
@@ -186,6 +188,16 @@ class Recorder:
             keys: list[Any] = [self.express(k) for k in x]
             return self.front._dict_of(keys, [self.express(v) for v in x.values()], None, self.node)
         return ir.Const(x, type_of(x))
+
+    def _anew(self, x: Tensor) -> ir.Expr | None:
+        """A copy of the constant that ``x`` was made as: the program may write to it, in every run."""
+        made = self.made.pop(id(x), None)
+        if made is None:
+            return None
+        variable = self.front.new_variable(f"v{self.front.places}", TENSOR)
+        value = self.front.op("aten::clone", [ir.Const(made[1], TENSOR)], {}, self.node)
+        self.body.append(ir.Assign(variable, value))
+        return variable
 
     def _detached(self, x: Tensor) -> ir.Expr | None:
         """The expression of ``t.detach()`` or ``t.data``, which no op makes, if the trace knows ``t``."""
@@ -234,6 +246,12 @@ class Recorder:
             TracerWarning,
             stacklevel=level,
         )
+
+    def note_made(self, x: Tensor) -> None:
+        """A tensor that the function makes of Python's values."""
+        if not x.requires_grad:  # a leaf is not written
+            with _recording(None):
+                self.made[id(x)] = x, x.clone()
 
     def by_python(self, what: str) -> None:
         """A list that Python reads, or a tensor made of Python's values: constants of the trace."""

@@ -109,6 +109,8 @@ def test_trees():
             paths,
             p.tree_unflatten(leaves, spec),
             p.tree_map(lambda x, y: (x, y), tree, tree),
+            p.tree_map(lambda x: x + 1, [t.ones(2, 3).shape]),
+            p.tree_flatten(t.Size([1, 2]))[0],
             p.tree_map_only(int, lambda x: x + 1, tree),
             spec.num_leaves,
             spec.num_nodes,
