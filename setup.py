@@ -125,7 +125,7 @@ class Build(build_ext):
 #: compiler 0.6 of the time; with -O1 here, `a + b` would take 1.3 times as long.
 HOT = (
     "_native engine fusion gemm guard indexing launching memory module passes plan planners planning pool program "
-    "random recorder reduce replay rowwise short_gemm tensor twins"
+    "random recorder reduce replay rowwise short_gemm tensor recompute"
 ).split()
 
 

@@ -27,8 +27,8 @@ SOURCES = Path(__file__).parents[1] / "taeda"  # an installed package has no Cyt
 ORDER = [
     names.split()
     for names in (
-        "kernels futures __future__ _docstrings _html _refuse _version _warn utils._layout utils._pytree",
-        "_core _no_device _typed version utils.benchmark utils.collect_env",
+        "kernels futures __future__ _docstrings _html _refuse _version _warn utils._layout",
+        "_core _no_device _typed version utils._pytree utils.benchmark utils.collect_env",
         "_namespaces _print _schema accelerator mps random storage xpu utils.dot",
         "ops quasirandom",
         "aten array_api autograd backends overrides types fft linalg special sparse signal functional return_types "
@@ -354,11 +354,11 @@ except ImportError as error:
 #: How often each file of the core names the place of a tensor in memory (``.raw``): to compare or move places, or for a tensor
 #: that was just made. What reads or writes elements asks ``address_of``, which refuses where they are not in memory.
 PLACES = {
-    "addresses.pxi": 1, "becoming.pxi": 8, "channels.pyx": 3, "copying.pxi": 3, "fused.pyx": 1, "fusion.pyx": 4,
-    "graph.pxi": 1, "guard.pyx": 4, "inplace.pxi": 2, "joined.pyx": 2, "layout.pxi": 12, "linking.pyx": 1,
-    "making.pxi": 6, "moves.pyx": 4, "observing.pyx": 7, "plan.pyx": 4, "planning.pyx": 10, "program.pyx": 3,
-    "recipes.pyx": 4, "reduce.pyx": 2, "replay.pyx": 1, "rows.pyx": 2, "shared.pyx": 1, "slices.pyx": 4,
-    "tensor.pxd": 4, "tensor.pxi": 2, "twins.pyx": 3, "views.pxi": 5,
+    "addresses.pxi": 1, "set_data.pxi": 8, "deferred_batch_norm.pyx": 3, "copying.pxi": 3, "fused.pyx": 1, "fusion.pyx": 4,
+    "graph.pxi": 1, "guard.pyx": 4, "inplace.pxi": 2, "deferred_cat.pyx": 2, "layout.pxi": 12, "linking.pyx": 1,
+    "new_tensor.pxi": 6, "block_copy.pyx": 4, "trace_record.pyx": 7, "plan.pyx": 4, "planning.pyx": 10, "program.pyx": 3,
+    "deferred.pyx": 4, "reduce.pyx": 2, "replay.pyx": 1, "rows.pyx": 2, "shared.pyx": 1, "deferred_slices.pyx": 4,
+    "tensor.pxd": 4, "tensor.pxi": 2, "recompute.pyx": 3, "views.pxi": 5,
 }  # fmt: skip
 
 
@@ -399,7 +399,7 @@ def test_kernels_are_run_by_the_launch_alone():
 KEEPING = {"random.pyx"}
 #: Arithmetic of launchers that once had several copies, and where each is.
 DEFINED_ONCE = {
-    "merge_dims": {"dims.pxd"}, "coalesce": {"layout.pxi"}, "distance": {"dims.pxd"}, "wrap_dim": {"making.pxi"},
+    "merge_dims": {"dims.pxd"}, "coalesce": {"layout.pxi"}, "distance": {"dims.pxd"}, "wrap_dim": {"new_tensor.pxi"},
     "ceil_div": {"dims.pxd"}, "launch_units": {"pool.pxd"}, "launch_work": {"pool.pxd"}, "units_in": {"pool.pxd"},
     "grain_of": {"pool.pxd"}, "make_slots": {"slots.pyx"}, "is_last": {"formats.pyx"},
 }  # fmt: skip
@@ -501,7 +501,9 @@ def test_the_core_calls_python_through_declared_callbacks():
 # ---- kernels belong to ops ----------------------------------------------------------------------------------------------
 
 #: Modules of the core whose functions run kernels on the memory of tensors.
-KERNELS = frozenset("attention conv factories gemm indexing lapack moves ordering reduce sampling selection".split())
+KERNELS = frozenset(
+    "attention conv factories gemm indexing lapack block_copy ordering reduce sampling selection".split()
+)
 #: Functions of those that read no element, or leave that to ops.
 HARMLESS = frozenset(
     "adjoining broadcasts_to check_dot finish fits fresh getitem is_channels_last keep_format need_rank new number "

@@ -7,7 +7,7 @@
 # else in the core looks: an op that has one among its arguments is handed to `callbacks.conjugated` first, and runs on
 # copies.
 
-cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) except? NULL nogil:
+cdef char* computed_address(Tensor t, bint conjugates=False, bint reading=False) except? NULL nogil:
     """`address_of`, where it must look closer; with ``conjugates`` `stored_at`, with ``reading`` for reading only.
 
     A launch in this thread's place, a device, is given the address of ``t`` there.
@@ -20,9 +20,9 @@ cdef char* settled_address(Tensor t, bint conjugates=False, bint reading=False) 
     if t.storage.waits:
         with gil:
             if reading:
-                settle_to_read(t.storage)
+                compute_to_read(t.storage)
             else:
-                settle(t.storage)
+                ensure_computed(t.storage)
     return t.raw
 
 

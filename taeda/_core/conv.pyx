@@ -23,7 +23,7 @@ from .kernel_args cimport (
     DepthwiseArgs, DepthwiseWeightArgs, LastArgs, PairArgs, PanelArgs, Volume, WindowsArgs, WindowsShape,
     WindowsWeightArgs,
 )
-from .planners cimport TRANSPOSE_GROUPS, build, hosted, known, new_owner, of_dtype
+from .planners cimport TRANSPOSE_GROUPS, build, host_function, known, new_owner, of_dtype
 from .pool cimport grain_of, kernel_t, launch as launch_kernel, launch_work
 from .recorder cimport CONSTANT, note_filled, note_prepared
 from .short_gemm cimport short_engine

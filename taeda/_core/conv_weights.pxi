@@ -140,7 +140,7 @@ cdef class Weights:
         arg[:] = [ITEMSIZE[w.code], kept, size, w.sizes[1], w.sizes[2], self.whole.k[0], self.whole.k[1],
                   self.whole.k[2], phase.first[0], phase.first[1], phase.first[2], phase.every[0], phase.every[1],
                   phase.every[2], phase.g.k[0], phase.g.k[1], phase.g.k[2]]
-        launch_kernel(hosted(TRANSPOSE_GROUPS), ptr, 2, arg, 17, self.groups, 1, False)
+        launch_kernel(host_function(TRANSPOSE_GROUPS), ptr, 2, arg, 17, self.groups, 1, False)
         return weights_of(transposed, &phase.g, False)
 
 

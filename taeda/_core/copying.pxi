@@ -41,7 +41,7 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
             target.device_type != source.device_type or target.device_type != here()):
         return copy_across(target, source, FROM_HOST)
     cdef char* to = stored_at(target)
-    if unsettled and source.holds == VALUES and source.storage.recipe is not None and COMPUTE_INTO(target, source):
+    if n_deferred and source.holds == VALUES and source.storage.deferred is not None and COMPUTE_INTO(target, source):
         return 0
     cdef char* origin = stored_to_read(source)
     if target.count == 0:
@@ -99,7 +99,7 @@ cdef int copy_across(Tensor target, Tensor source, Way upwards) except -1:
 
 cdef bint is_plain_block(Tensor t) except -1:
     """Whether the memory of ``t`` holds its elements, as they are and in order."""
-    settle(t.storage)
+    ensure_computed(t.storage)
     return t.contiguous and not is_conjugate_view(t)
 
 

@@ -361,7 +361,7 @@ def register_device(str type, make, int count=1):
     if len(DEVICES) + count > MOST_DEVICES:
         raise RuntimeError(f"register_device: there are {len(DEVICES)} devices, and at most {MOST_DEVICES} may be")
     from ..kernels import target as targets
-    from .recipes import let_defer
+    from .deferred import let_defer
 
     contracts = [make(index) for index in range(count)]
     targets.place, targets.build_there = kernel_device, _build_there

@@ -13,14 +13,14 @@ from libc.string cimport memcmp
 
 from ..kernels.forks import free_in_children
 from .callbacks import callbacks
-from .memory cimport unsettled
+from .memory cimport n_deferred
 from .passes cimport repeat_pass
 from .devices cimport CPU_NUMBER, META_NUMBER, behind, elsewhere, end_call, here, nstreams, swap_place
-from .recipes cimport is_recording
+from .deferred cimport is_recording
 from .tensor cimport (
-    ADD, GRAD_OFF, GRAD_ON, IADD, NOTHING, TANGENTS, DTYPES, VALUES, CopySlices, Node, NodeHook, Op, Saved, Tensor,
-    binary, copy_into, edge_of, empty_strided_like, empty_tensor, forward_levels, grad_setting, has_mode, is_dense,
-    is_plain, looks_for_nan, make_size, resolved, same_sizes, settle_late, swap_no_grad, swaps_of, unpack_value,
+    ADD, DTYPES, GRAD_OFF, GRAD_ON, IADD, NOTHING, TANGENTS, VALUES, CopySlices, Node, NodeHook, Op, Saved, Tensor,
+    binary, compute_late, copy_into, edge_of, empty_strided_like, empty_tensor, forward_levels, grad_setting, has_mode,
+    is_dense, is_plain, looks_for_nan, make_size, resolved, same_sizes, swap_no_grad, swaps_of, unpack_value,
 )
 from .tensor import RUN_SELF, AccumulateGrad, current_mode
 
@@ -496,7 +496,7 @@ cdef class GraphTask:
         if self.create_graph or has_mode() or not is_plain(<PyObject*>grad) or not is_sole(held) \
                 or not same_sizes(<Tensor>held, <Tensor>grad) or (<Tensor>held).code != (<Tensor>grad).code:
             return False
-        if unsettled and ((<Tensor>held).storage.recipe is not None or (<Tensor>grad).storage.recipe is not None):
+        if n_deferred and ((<Tensor>held).storage.deferred is not None or (<Tensor>grad).storage.deferred is not None):
             return False  # the sum is deferred with them
         add_into(<object>held, grad)
         return True
@@ -557,9 +557,9 @@ cdef class GraphTask:
         for leaf in self.leaves:
             g = (<Tensor>leaf).grad_
             if g is not None and ((<Tensor>g).holds == VALUES or (<Tensor>g).device_type) \
-                    and (<Tensor>g).storage is not None and (<Tensor>g).storage.recipe is not None:
+                    and (<Tensor>g).storage is not None and (<Tensor>g).storage.deferred is not None:
                 late.append((<Tensor>g).storage)
-        return settle_late(late) if late else 0
+        return compute_late(late) if late else 0
 
     cdef int capture(self, object target, int nr, object grad) except -1:
         for position in self.captures[target].get(nr, ()):
@@ -921,7 +921,7 @@ def differentiate(list tensors, list grads, bint keep_graph, bint create_graph, 
                 task.run_node(node, needed is None or _below(node, needed))
         if task.streams:
             task.join_streams()
-        if unsettled and accumulate_into:
+        if n_deferred and accumulate_into:
             task.settle_leaves()
     finally:
         swap_no_grad(previous)

@@ -10,8 +10,8 @@ from .callbacks import callbacks
 from .devices cimport build_there, elsewhere, kernel_place
 from .memory cimport Storage
 from .pool cimport kernel_t
-from .recipes cimport (
-    AGAIN, CACHED, LEAF, MOST_NODES, MOST_NUMBERS, MOST_WORDS, NODE, NUMBER, Kernel, Recipe, Source, Taken, finish,
+from .deferred cimport (
+    AGAIN, CACHED, LEAF, MOST_NODES, MOST_NUMBERS, MOST_WORDS, NODE, NUMBER, Deferred, Kernel, Source, Taken, finish,
     is_held, is_undone_row, move_back, move_block, pending,
 )
 from .tensor cimport (
@@ -27,7 +27,7 @@ cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(PyObject*)
 
 cdef int generation = 0
-cdef int walk = 0         # below 0: the mark, in `place`, of visited recipes that are in no kernel
+cdef int walk = 0         # below 0: the mark, in `place`, of visited deferred ops that are in no kernel
 cdef object WATCHER = None
 
 
@@ -48,8 +48,8 @@ cdef int leaf_of(Kernel* k, Source* s, int nd) noexcept:
     return k.nleaves - 1
 
 
-cdef bint are_alike(Recipe a, Recipe b, bint gathered) noexcept:
-    """Whether two recipes of one form compute the same. ``gathered``: their operands have places in one kernel."""
+cdef bint are_alike(Deferred a, Deferred b, bint gathered) noexcept:
+    """Whether two deferred ops of one form compute the same. ``gathered``: their operands have places in one kernel."""
     cdef int i
     cdef Source* s
     cdef Source* t
@@ -65,17 +65,17 @@ cdef bint are_alike(Recipe a, Recipe b, bint gathered) noexcept:
             if s.slots[0] != t.slots[0] or s.slots[1] != t.slots[1]:
                 return False
         elif pending(s) != NULL and pending(t) != NULL:
-            if gathered and (<Recipe>s.recipe).place != (<Recipe>t.recipe).place:
+            if gathered and (<Deferred>s.deferred).place != (<Deferred>t.deferred).place:
                 return False
-            if not gathered and not are_alike(<Recipe>s.recipe, <Recipe>t.recipe, False):
+            if not gathered and not are_alike(<Deferred>s.deferred, <Deferred>t.deferred, False):
                 return False
         elif pending(s) != pending(t) or not same_place(s, t, a.nd):
             return False
     return True
 
 
-cdef bint gather(Kernel* k, Recipe r) noexcept:
-    """Append the recipes that ``r`` depends on, and ``r``; whether there was room. Recursive: at most MOST_NODES
+cdef bint gather(Kernel* k, Deferred r) noexcept:
+    """Append the deferred ops that ``r`` depends on, and ``r``; whether there was room. Recursive: at most MOST_NODES
     deep."""
     cdef int i
     cdef Source* s
@@ -87,12 +87,12 @@ cdef bint gather(Kernel* k, Recipe r) noexcept:
         if s.code == PARAM:
             k.nnumbers += 1
         elif pending(s) != NULL:
-            if not gather(k, <Recipe>s.recipe):
+            if not gather(k, <Deferred>s.deferred):
                 return False
         elif leaf_of(k, s, r.nd) < 0:
             return False
-    for i in range(k.nnodes):  # equal recipes are computed once
-        if are_alike(<Recipe>k.nodes[i], r, True):
+    for i in range(k.nnodes):  # equal deferred ops are computed once
+        if are_alike(<Deferred>k.nodes[i], r, True):
             r.place = i
             return True
     if k.nnodes == MOST_NODES:
@@ -110,28 +110,28 @@ cdef int start(Kernel* k) noexcept:
     return 0
 
 
-cdef int gather_all(Kernel* k, Recipe root) except -1:
+cdef int gather_all(Kernel* k, Deferred root) except -1:
     start(k)
     if not gather(k, root):  # `defer` prevents it
-        raise RuntimeError("a recipe is larger than a kernel may be")
+        raise RuntimeError("a deferred op is larger than a kernel may be")
     return 0
 
 
-cdef int measure(Recipe r, PyObject** parts) except -1:
+cdef int measure(Deferred r, PyObject** parts) except -1:
     """Set the exact counts of the kernel for ``r``, which is not in the list yet."""
     cdef Kernel k
     cdef int i
     cdef bint fits = True
     start(&k)
     for i in range(r.nsources):
-        if parts[i] != NULL and not (<Recipe>parts[i]).is_row:
-            fits = fits and gather(&k, <Recipe>parts[i])
+        if parts[i] != NULL and not (<Deferred>parts[i]).is_row:
+            fits = fits and gather(&k, <Deferred>parts[i])
     if fits:
         r.nodes, r.reads, r.numbers = k.nnodes + 1, r.own + k.nleaves, r.own_numbers + k.nnumbers
     return 0
 
 
-cdef bint join(Kernel* k, Recipe r) except -1:
+cdef bint join(Kernel* k, Deferred r) except -1:
     """Add ``r`` to the results of a kernel; whether there was room. If not, the kernel is unusable."""
     if k.nouts + 1 > MOST_FUSED // 2 or not gather(k, r):
         return False
@@ -147,7 +147,7 @@ cdef inline void begin_walk() noexcept:
     walk = walk - 1 if walk > -(1 << 30) else -1
 
 
-cdef uint64_t places_of(Recipe r) noexcept:
+cdef uint64_t places_of(Deferred r) noexcept:
     """A bit for each place that a kernel for ``r`` reads; all bits if it reads none. Kernels without a common bit share
     nothing."""
     cdef uint64_t found
@@ -156,7 +156,7 @@ cdef uint64_t places_of(Recipe r) noexcept:
     return found if found else ~<uint64_t>0
 
 
-cdef uint64_t places_below(Recipe r) noexcept:
+cdef uint64_t places_below(Deferred r) noexcept:
     cdef uint64_t found = 0
     cdef int i
     cdef Source* s
@@ -167,18 +167,18 @@ cdef uint64_t places_below(Recipe r) noexcept:
             continue
         if pending(s) == NULL:
             found |= <uint64_t>1 << (<uint64_t>s.data * <uint64_t>0x9E3779B97F4A7C15 >> 58)
-        elif (<Recipe>s.recipe).place != walk:
-            found |= places_below(<Recipe>s.recipe)
+        elif (<Deferred>s.deferred).place != walk:
+            found |= places_below(<Deferred>s.deferred)
     return found
 
 
-cdef bint shares(Kernel* k, Recipe r) noexcept:
+cdef bint shares(Kernel* k, Deferred r) noexcept:
     """Whether ``r`` depends on something that the kernel reads or computes."""
     begin_walk()
     return shares_below(k, r)
 
 
-cdef bint shares_below(Kernel* k, Recipe r) noexcept:
+cdef bint shares_below(Kernel* k, Deferred r) noexcept:
     cdef int i, j
     cdef Source* s
     r.place = walk  # `r` is in no kernel
@@ -187,9 +187,9 @@ cdef bint shares_below(Kernel* k, Recipe r) noexcept:
         if s.code == PARAM:
             continue
         if pending(s) != NULL:
-            if (<Recipe>s.recipe).mark == generation:
+            if (<Deferred>s.deferred).mark == generation:
                 return True
-            if (<Recipe>s.recipe).place != walk and shares_below(k, <Recipe>s.recipe):
+            if (<Deferred>s.deferred).place != walk and shares_below(k, <Deferred>s.deferred):
                 return True
             continue
         for j in range(k.nleaves):
@@ -198,12 +198,12 @@ cdef bint shares_below(Kernel* k, Recipe r) noexcept:
     return False
 
 
-cdef int readings(Kernel* k, Recipe r) noexcept:
+cdef int readings(Kernel* k, Deferred r) noexcept:
     """The number of operands of the kernel's nodes that are the result of ``r``."""
     cdef int i, j, n = 0
     for i in range(k.nnodes):
-        for j in range((<Recipe>k.nodes[i]).nsources):
-            n += (<Recipe>k.nodes[i]).sources[j].recipe == <PyObject*>r
+        for j in range((<Deferred>k.nodes[i]).nsources):
+            n += (<Deferred>k.nodes[i]).sources[j].deferred == <PyObject*>r
     return n
 
 
@@ -213,16 +213,16 @@ cdef void write_along(Kernel* k) noexcept:
     """
     cdef int i, j
     cdef int[MOST_NODES] cost
-    cdef Recipe r
+    cdef Deferred r
     cdef Source* s
     cdef bint chosen
     for i in range(k.nnodes):
-        r = <Recipe>k.nodes[i]
+        r = <Deferred>k.nodes[i]
         cost[i] = 1
         for j in range(r.nsources):
             s = &r.sources[j]
             if pending(s) != NULL:
-                cost[i] = min(cost[i] + cost[(<Recipe>s.recipe).place], AGAIN + 1)
+                cost[i] = min(cost[i] + cost[(<Deferred>s.deferred).place], AGAIN + 1)
         chosen = False
         if r.superseded or r.storage == NULL:
             continue
@@ -241,14 +241,14 @@ cdef void write_along(Kernel* k) noexcept:
 cdef int run(Kernel* kernel) except -1:
     """Run ``kernel``, which writes its results and the ones that `write_along` chose."""
     cdef Kernel k
-    cdef Recipe r
+    cdef Deferred r
     cdef int i
     write_along(kernel)
     k = kernel[0]
     for i in range(k.nnodes):  # the code below may release them
         Py_INCREF(<object>k.nodes[i])
     for i in range(k.nouts):
-        k.storages[i] = (<Recipe>k.outs[i]).storage
+        k.storages[i] = (<Deferred>k.outs[i]).storage
         Py_INCREF(<object>k.storages[i])
     try:
         for i in range(k.nouts):
@@ -257,8 +257,8 @@ cdef int run(Kernel* kernel) except -1:
         launch(&k, None)
         end_taking(&k, True)
         for i in range(k.nouts):
-            r = <Recipe>k.outs[i]
-            if (<Storage>k.storages[i]).recipe is r:
+            r = <Deferred>k.outs[i]
+            if (<Storage>k.storages[i]).deferred is r:
                 finish(r, <Storage>k.storages[i])
     except:
         end_taking(&k, False)
@@ -273,7 +273,7 @@ cdef int run(Kernel* kernel) except -1:
 
 cdef bint take_over(Kernel* k, int which) except -1:
     """Give output ``which`` the memory of an operand that nothing reads afterwards; False if there is none."""
-    cdef Recipe out = <Recipe>k.outs[which], r
+    cdef Deferred out = <Deferred>k.outs[which], r
     cdef Storage storage = <Storage>k.storages[which]
     cdef PyObject* old
     cdef int i, j, d, places, readers
@@ -281,21 +281,21 @@ cdef bint take_over(Kernel* k, int which) except -1:
     if storage.late is None:
         return False
     for i in range(k.nnodes):  # no reader may outlive this launch
-        r = <Recipe>k.nodes[i]
+        r = <Deferred>k.nodes[i]
         same = False
         for j in range(k.nouts):
-            same = same or k.outs[j] == k.nodes[i] and (<Storage>k.storages[j]).recipe is r
+            same = same or k.outs[j] == k.nodes[i] and (<Storage>k.storages[j]).deferred is r
         ends = ends and (same or r.storage == NULL and r.readers == readings(k, r))
     for i in range(k.nleaves if ends else 0):
         old = k.leaves[i].storage
-        if old == NULL or (<Storage>old).recipe is not None or k.leaves[i].data != (<Storage>old).data:
+        if old == NULL or (<Storage>old).deferred is not None or k.leaves[i].data != (<Storage>old).data:
             continue
         places = readers = 0
         for j in range(k.nleaves):
             places += k.leaves[j].storage == old
         for j in range(k.nnodes):
-            for d in range((<Recipe>k.nodes[j]).nsources):
-                readers += (<Recipe>k.nodes[j]).sources[d].storage == old
+            for d in range((<Deferred>k.nodes[j]).nsources):
+                readers += (<Deferred>k.nodes[j]).sources[d].storage == old
         same = places == 1 and ITEMSIZE[k.leaves[i].code] == ITEMSIZE[out.code]
         for d in range(out.nd):
             same = same and k.leaves[i].strides[d] == out.strides[d] * ITEMSIZE[out.code]
@@ -332,7 +332,7 @@ cdef int launch(Kernel* k, Tensor target) except -1:
     cdef Launch L
     cdef char classes[MOST_FUSED + 1]
     cdef int64_t words[MOST_WORDS]
-    cdef Recipe root = <Recipe>k.outs[0], r
+    cdef Deferred root = <Deferred>k.outs[0], r
     cdef int i, d, n = 0, nslots
     cdef int64_t grain = 16384
     cdef void* address
@@ -340,7 +340,7 @@ cdef int launch(Kernel* k, Tensor target) except -1:
     L.nd, L.nmem = root.nd, k.nouts + k.nleaves
     memcpy(L.sizes, root.sizes, root.nd * sizeof(int64_t))
     for i in range(k.nouts):
-        r = <Recipe>k.outs[i]
+        r = <Deferred>k.outs[i]
         L.ptr[i] = r.data
         for d in range(root.nd):
             L.strides[i][d] = r.strides[d] * ITEMSIZE[r.code]
@@ -353,7 +353,7 @@ cdef int launch(Kernel* k, Tensor target) except -1:
         memcpy(L.strides[k.nouts + i], k.leaves[i].strides, root.nd * sizeof(int64_t))
     coalesce(&L)
     for i in range(L.nmem):
-        classes[i] = layout_class(&L, i, ITEMSIZE[(<Recipe>k.outs[i]).code if i < k.nouts
+        classes[i] = layout_class(&L, i, ITEMSIZE[(<Deferred>k.outs[i]).code if i < k.nouts
                                                   else k.leaves[i - k.nouts].code])
     classes[L.nmem] = 0
     if root.count >= STREAM_LEAST and stores_stream(&L, k.nouts, classes, root.count):
@@ -361,13 +361,13 @@ cdef int launch(Kernel* k, Tensor target) except -1:
         grain = STREAM_GRAIN
     # the kernel
     for i in range(L.nmem):
-        words[i] = classes[i] << 8 | (k.leaves[i - k.nouts].code if i >= k.nouts else (<Recipe>k.outs[i]).place)
+        words[i] = classes[i] << 8 | (k.leaves[i - k.nouts].code if i >= k.nouts else (<Deferred>k.outs[i]).place)
     if elsewhere:
         words[0] |= <int64_t>kernel_place() << 32
     n = describe(k, words + L.nmem) + L.nmem
     address = find(words, n)
     if address == NULL:
-        given = (nodes_of(k), [(<Recipe>k.outs[i]).place for i in range(k.nouts)],
+        given = (nodes_of(k), [(<Deferred>k.outs[i]).place for i in range(k.nouts)],
                  [ALL_DTYPES[k.leaves[i].code].name for i in range(k.nleaves)], (<bytes>classes).decode())
         if kernel_place():
             address = <void*><size_t>build_there(kernel_place(), "fused", given, partial(callbacks.build_fused, *given))
@@ -382,9 +382,9 @@ cdef int launch(Kernel* k, Tensor target) except -1:
         L.arg[3 + 2 * i] = L.strides[i][L.nd - 2] if L.nd > 1 else 0
     nslots = 2 + 2 * L.nmem
     L.narg = nslots + numbers_of(k, L.arg + nslots)
-    done = [<Recipe>k.outs[i] for i in range(k.nouts)]
+    done = [<Deferred>k.outs[i] for i in range(k.nouts)]
     if WATCHER is not None:
-        tell(k, [(<Recipe>k.outs[i]).place for i in range(k.nouts)], root)
+        tell(k, [(<Deferred>k.outs[i]).place for i in range(k.nouts)], root)
     run_elements(&L, root.count, grain)
     return 0
 
@@ -461,7 +461,7 @@ def count_kernels():
 
 def watch(function):
     """Call ``function(names of ops, numbers of the written ones, bytes read, bytes written, elements)`` for each kernel
-    of this process that computes recipes, also as a prologue or epilogue. None stops that. Returns the old function.
+    of this process that computes deferred ops, also as a prologue or epilogue. None stops that. Gives the old function.
     """
     global WATCHER
     before = WATCHER
@@ -494,15 +494,15 @@ cdef int64_t bytes_read(Kernel* k, int nd, const int64_t* sizes) noexcept:
 
 
 cdef list names_of(Kernel* k):
-    return [(<Recipe>k.nodes[i]).op.name for i in range(k.nnodes)]
+    return [(<Deferred>k.nodes[i]).op.name for i in range(k.nnodes)]
 
 
-cdef int tell(Kernel* k, list outs, Recipe root) except -1:
+cdef int tell(Kernel* k, list outs, Deferred root) except -1:
     """Tell the watcher of a kernel."""
     cdef int64_t written = 0
     cdef int i
     for i in range(len(outs)):
-        written += root.count * ITEMSIZE[(<Recipe>k.outs[i]).code]
+        written += root.count * ITEMSIZE[(<Deferred>k.outs[i]).code]
     WATCHER(names_of(k), outs, bytes_read(k, root.nd, root.sizes), written, root.count)
     return 0
 
@@ -510,11 +510,11 @@ cdef int tell(Kernel* k, list outs, Recipe root) except -1:
 cdef int describe(Kernel* k, int64_t* words) noexcept:
     """Write the key of a kernel, its nodes and their operands as numbers; how many numbers."""
     cdef int i, j, n = 3
-    cdef Recipe r
+    cdef Deferred r
     cdef Source* s
     words[0], words[1], words[2] = k.nnodes, k.nouts, k.nleaves
     for i in range(k.nnodes):
-        r = <Recipe>k.nodes[i]
+        r = <Deferred>k.nodes[i]
         words[n] = <int64_t><void*>r.op
         words[n + 1] = r.variant << 16 | r.compute << 8 | r.code
         n += 2
@@ -523,7 +523,7 @@ cdef int describe(Kernel* k, int64_t* words) noexcept:
             if s.code == PARAM:
                 words[n] = NUMBER
             elif pending(s) != NULL:
-                words[n] = NODE | (<Recipe>s.recipe).place
+                words[n] = NODE | (<Deferred>s.deferred).place
             else:
                 words[n] = LEAF | leaf_of(k, s, r.nd)
             n += 1
@@ -533,9 +533,9 @@ cdef int describe(Kernel* k, int64_t* words) noexcept:
 cdef int numbers_of(Kernel* k, int64_t* slots) noexcept:
     """Write the numbers that are arguments of the nodes, two words each; how many words."""
     cdef int i, j, n = 0
-    cdef Recipe r
+    cdef Deferred r
     for i in range(k.nnodes):
-        r = <Recipe>k.nodes[i]
+        r = <Deferred>k.nodes[i]
         for j in range(r.nsources):
             if r.sources[j].code == PARAM:
                 slots[n], slots[n + 1] = r.sources[j].slots[0], r.sources[j].slots[1]
@@ -550,19 +550,19 @@ cdef int place_of(Kernel* k, PyObject* node) noexcept:
         if k.nodes[i] == node:
             return i
     for i in range(k.nnodes):
-        if are_alike(<Recipe>k.nodes[i], <Recipe>node, False):
+        if are_alike(<Deferred>k.nodes[i], <Deferred>node, False):
             return i
     return -1
 
 
 cdef list nodes_of(Kernel* k):
     """The nodes of a kernel, for its builder (``ops/table.py``)."""
-    cdef Recipe r
+    cdef Deferred r
     cdef Source* s
     cdef int i, j
     cdef list nodes = []
     for i in range(k.nnodes):
-        r = <Recipe>k.nodes[i]
+        r = <Deferred>k.nodes[i]
         statics = r.op.defaults[r.op.noperands:]
         if r.variant:
             statics = [x for x, v in r.op.variants.items() if v == r.variant][0]
@@ -572,7 +572,7 @@ cdef list nodes_of(Kernel* k):
             if s.code == PARAM:
                 sources.append(None)
             elif pending(s) != NULL:
-                sources.append(("node", place_of(k, s.recipe)))
+                sources.append(("node", place_of(k, s.deferred)))
             else:
                 sources.append(("leaf", leaf_of(k, s, r.nd)))
         nodes.append((r.op, tuple(statics), ALL_DTYPES[r.compute].name, ALL_DTYPES[r.code].name, tuple(sources)))

@@ -1,14 +1,14 @@
 """Pointwise ops that are deferred until their values are needed, and then computed together.
 
 On a thread that defers ops, a pointwise op makes its result as always: sizes, strides, dtype, node of the graph. But it
-does not launch. Instead, the result's storage gets a *recipe*: the op and the addresses of its operands. All access to
-the elements of a tensor calls `address_of`. That computes the recipe before it returns the address. If other recipes
-have yet to read that memory, it computes them first. So any reader or writer, on any thread, finds the values that it
-would find without deferring.
+does not launch. Instead, the result's storage gets a *deferred op*: the op and the addresses of its operands. All
+access to the elements of a tensor calls `address_of`. That computes the deferred op before it returns the address. If
+other deferred ops have yet to read that memory, it computes them first. So any reader or writer, on any thread, finds
+the values that it would find without deferring.
 
-One kernel computes a recipe together with the recipes of its operands, if these have the same form. Intermediate values
+One kernel computes a deferred op together with those of its operands, if these have the same form. Intermediate values
 stay in registers. A result that nothing holds any more is never written. A held result is also written if it fits the
-cache. A large held result of few ops stays a recipe: recomputing it costs less than writing and reading it.
+cache. A large held result of few ops stays a deferred op: recomputing it costs less than writing and reading it.
 """
 
 
@@ -18,17 +18,17 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
 
-from . cimport memory, recipes
+from . cimport memory, deferred
 from .devices cimport behind, elsewhere, end_call, here, swap_place
 from .fused cimport gather, gather_all, generation, join, launch, measure, places_of, run, shares, start
-from .memory cimport Storage, set_settler, settle, settle_to_read
-from .recipes cimport (
-    AGAIN, ALONE, FITS, LEAST_ELEMENTS, MOST_NODES, MOST_NUMBERS, MOST_READ, MOST_SOURCES, NEIGHBOURS, UNKNOWN, Kernel,
-    Recipe, Source, away, begin, end, enlist, is_free, is_held, is_of_here, is_plain, is_recording, least,
+from .memory cimport Storage, compute_to_read, ensure_computed, set_compute
+from .deferred cimport (
+    AGAIN, ALONE, FITS, LEAST_ELEMENTS, MOST_NODES, MOST_NUMBERS, MOST_READ, MOST_SOURCES, NEIGHBOURS, UNKNOWN,
+    Deferred, Kernel, Source, away, begin, end, enlist, is_free, is_held, is_of_here, is_plain, is_recording, least,
     may_defer_here, newest, oldest, reads, same_form, same_order, set_computer, swap_recording, with_memory, written,
 )
 from .rows cimport compute_asked, compute_rows_of, compute_with_rows
-from .slices cimport slice_of
+from .deferred_slices cimport slice_of
 from .tensor cimport (
     INLINE, ITEMSIZE, MAXDIM, PARAM, VALUES, Op, Tensor, broadcast_shape, is_dense, new_output,
     number_slots, out_code, same_sizes,
@@ -58,7 +58,7 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
     given."""
     cdef int64_t shape[MAXDIM]
     cdef Tensor first = target, t, out
-    cdef Recipe r
+    cdef Deferred r
     cdef Source* s
     cdef PyObject* parts[MOST_SOURCES]
     cdef list slices = None
@@ -74,7 +74,7 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
     if elsewhere and here():
         if not may_defer_here():
             return None
-        settle_others(inputs, nin)
+        compute_others(inputs, nin)
         enough = 1  # each launch costs more than recording, and a kernel has a thread for each element
     code = out_code(op, compute)
     if not is_plain(code) or target is not None and (code != target.code or not is_free(target)):
@@ -116,14 +116,14 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
                     d = inner - (nd - t.nd)
                     if d >= 0 and t.sizes[d] > 1 and t.strides[d] != 1 and t.strides[d] != 0:
                         return None  # strided along the output's vectors: copying is faster
-    if target is not None and (target.storage.recipe is None and target.storage.waits
-                               or target.storage.recipe is not None and (
-                                   target.storage.waits > 1  # other recipes have yet to read the old contents
-                                   or (<Recipe>target.storage.recipe).is_row
-                                   or Py_REFCNT(<PyObject*>target.storage.recipe) > 1
-                                   or not same_form(<Recipe>target.storage.recipe, target, target))):
-        settle(target.storage)
-    r = <Recipe>Recipe.__new__(Recipe)
+    if target is not None and (target.storage.deferred is None and target.storage.waits
+                               or target.storage.deferred is not None and (
+                                   target.storage.waits > 1  # other deferred ops have yet to read the old contents
+                                   or (<Deferred>target.storage.deferred).is_row
+                                   or Py_REFCNT(<PyObject*>target.storage.deferred) > 1
+                                   or not same_form(<Deferred>target.storage.deferred, target, target))):
+        ensure_computed(target.storage)
+    r = <Deferred>Deferred.__new__(Deferred)
     r.op, r.variant, r.compute, r.code, r.nd, r.count = op, variant, compute, code, out.nd, out.count
     r.contiguous, r.inplace, r.nsources = out.contiguous, target is not None, nin
     memcpy(r.sizes, out.sizes, out.nd * sizeof(int64_t))
@@ -133,22 +133,22 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
         if isinstance(<object>inputs[i], Tensor):
             t = <Tensor>inputs[i]
             s.code = t.code
-            if t.storage.recipe is not None and not same_form(<Recipe>t.storage.recipe, t, out):
-                part = slice_of(<Recipe>t.storage.recipe, t, out)
+            if t.storage.deferred is not None and not same_form(<Deferred>t.storage.deferred, t, out):
+                part = slice_of(<Deferred>t.storage.deferred, t, out)
                 if part is None:
-                    settle_to_read(t.storage)
+                    compute_to_read(t.storage)
                 else:
                     slices = [None] * nin if slices is None else slices
                     slices[i] = part
         else:
             s.code = PARAM
             number_slots(<object>inputs[i], compute, s.slots)
-    for i in range(nin):  # the recipes of operands, read again: computing one may have computed another
+    for i in range(nin):  # the deferred ops of operands, read again: computing one may have computed another
         parts[i] = NULL
         if slices is not None and slices[i] is not None:
             parts[i] = <PyObject*>slices[i]
-        elif r.sources[i].code != PARAM and (<Tensor>inputs[i]).storage.recipe is not None:
-            parts[i] = <PyObject*>(<Tensor>inputs[i]).storage.recipe
+        elif r.sources[i].code != PARAM and (<Tensor>inputs[i]).storage.deferred is not None:
+            parts[i] = <PyObject*>(<Tensor>inputs[i]).storage.deferred
     count_parts(r, parts)
     if too_large(r):
         measure(r, parts)
@@ -162,36 +162,36 @@ cdef object defer(Op op, PyObject** inputs, int nin, int compute, int variant, T
     return out
 
 
-cdef int settle_others(PyObject** inputs, int nin) except -1:
+cdef int compute_others(PyObject** inputs, int nin) except -1:
     """Compute operands that are deferred in another place, or on another stream: a kernel has one of each."""
     cdef int i
     cdef Storage storage
     for i in range(nin):
         if isinstance(<object>inputs[i], Tensor):
             storage = (<Tensor>inputs[i]).storage
-            if storage is not None and storage.recipe is not None and not is_of_here(<Recipe>storage.recipe):
-                settle(storage)
+            if storage is not None and storage.deferred is not None and not is_of_here(<Deferred>storage.deferred):
+                ensure_computed(storage)
     return 0
 
 
-cdef inline bint too_large(Recipe r) noexcept:
+cdef inline bint too_large(Deferred r) noexcept:
     return r.nodes > MOST_NODES or r.reads > MOST_READ or r.numbers > MOST_NUMBERS
 
 
-cdef int count_parts(Recipe r, PyObject** parts) except -1:
+cdef int count_parts(Deferred r, PyObject** parts) except -1:
     """Set upper bounds for the kernel of ``r``: parts that two operands share are counted twice."""
     cdef int i
-    cdef Recipe part
+    cdef Deferred part
     r.nodes, r.own, r.own_numbers, r.below = 1, 0, 0, False
     for i in range(r.nsources):  # its own operands first
         if r.sources[i].code == PARAM:
             r.own_numbers += 1
         else:
-            r.own += parts[i] == NULL or (<Recipe>parts[i]).is_row
+            r.own += parts[i] == NULL or (<Deferred>parts[i]).is_row
     r.reads, r.numbers = r.own, r.own_numbers
     for i in range(r.nsources):
         if parts[i] != NULL:
-            part = <Recipe>parts[i]
+            part = <Deferred>parts[i]
             r.below = r.below or part.below or part.is_row
             if part.is_row:
                 continue
@@ -201,8 +201,8 @@ cdef int count_parts(Recipe r, PyObject** parts) except -1:
     return 0
 
 
-cdef void keep(Recipe r, PyObject** inputs, PyObject** parts, Tensor out, bint flat) noexcept:
-    """Make ``r`` the recipe of the memory of ``out``."""
+cdef void keep(Deferred r, PyObject** inputs, PyObject** parts, Tensor out, bint flat) noexcept:
+    """Make ``r`` the deferred op of the memory of ``out``."""
     cdef Source* s
     cdef Tensor t
     cdef int i, d, at, item
@@ -213,12 +213,12 @@ cdef void keep(Recipe r, PyObject** inputs, PyObject** parts, Tensor out, bint f
         t = <Tensor>inputs[i]
         s.data = t.raw
         if parts[i] != NULL:
-            s.recipe = parts[i]
-            Py_INCREF(<object>s.recipe)
-            (<Recipe>s.recipe).readers += 1
+            s.deferred = parts[i]
+            Py_INCREF(<object>s.deferred)
+            (<Deferred>s.deferred).readers += 1
         if t.storage is out.storage:
-            r.reads_own = r.reads_own or s.recipe == NULL or (<Recipe>s.recipe).reads_own
-        elif s.recipe == NULL or (<Recipe>s.recipe).reads_own or (<Recipe>s.recipe).is_row:
+            r.reads_own = r.reads_own or s.deferred == NULL or (<Deferred>s.deferred).reads_own
+        elif s.deferred == NULL or (<Deferred>s.deferred).reads_own or (<Deferred>s.deferred).is_row:
             s.storage = <PyObject*>t.storage
             Py_INCREF(t.storage)
             t.storage.waits += 1
@@ -230,16 +230,16 @@ cdef void keep(Recipe r, PyObject** inputs, PyObject** parts, Tensor out, bint f
             else:
                 s.strides[d] = 0 if at < 0 or t.sizes[at] == 1 and out.sizes[d] != 1 else t.strides[at] * item
     r.storage, r.data = <PyObject*>out.storage, out.raw
-    if out.storage.recipe is not None:  # an in-place write: `r` includes the recipe that was there
-        (<Recipe>out.storage.recipe).superseded = True
-        (<Recipe>out.storage.recipe).storage = NULL
+    if out.storage.deferred is not None:  # an in-place write: `r` includes the deferred op that was there
+        (<Deferred>out.storage.deferred).superseded = True
+        (<Deferred>out.storage.deferred).storage = NULL
     else:
         out.storage.waits += 1
-    out.storage.recipe = r
+    out.storage.deferred = r
     enlist(r)
 
 
-cdef int compute(Recipe root) except -1:
+cdef int compute(Deferred root) except -1:
     """Compute ``root``, and other results that its kernel should write."""
     cdef Kernel k
     if not is_of_here(root):
@@ -254,7 +254,7 @@ cdef int compute(Recipe root) except -1:
     return run(&k)
 
 
-cdef int compute_there(int number, int stream, Recipe root, list storages) except -1:
+cdef int compute_there(int number, int stream, Deferred root, list storages) except -1:
     """Compute ``root``, or what ``storages`` hold, in the place ``number`` and on a stream of that device."""
     cdef int place = swap_place(number), before = -1
     if behind[number].swap_stream != NULL:
@@ -263,7 +263,7 @@ cdef int compute_there(int number, int stream, Recipe root, list storages) excep
         if storages is None:
             compute(root)
         else:
-            settle_together(storages)
+            compute_together(storages)
     finally:
         if before >= 0:
             behind[number].swap_stream(number, before)
@@ -271,27 +271,27 @@ cdef int compute_there(int number, int stream, Recipe root, list storages) excep
     return end_call()
 
 
-cdef bint same_shape(Recipe a, Recipe b) noexcept:
+cdef bint same_shape(Deferred a, Deferred b) noexcept:
     return (a.nd == b.nd and memcmp(a.sizes, b.sizes, a.nd * sizeof(int64_t)) == 0
             and memcmp(a.strides, b.strides, a.nd * sizeof(int64_t)) == 0)
 
 
-cdef int settle_all(list storages) except -1:
-    """Compute the recipes of all these storages. Those of one form share a kernel as far as it has room."""
+cdef int compute_all(list storages) except -1:
+    """Compute the deferred ops of all these storages. Those of one form share a kernel as far as it has room."""
     if len(storages) == 1:
-        return settle(<Storage>storages[0])
+        return ensure_computed(<Storage>storages[0])
     if away or elsewhere:
-        return settle_by_place(storages)
-    return settle_together(storages) if storages else 0
+        return compute_by_place(storages)
+    return compute_together(storages) if storages else 0
 
 
-cdef int settle_by_place(list storages) except -1:
+cdef int compute_by_place(list storages) except -1:
     """The same for storages of several places and streams."""
-    cdef Recipe r
+    cdef Deferred r
     cdef dict found = {}
     for storage in storages:
-        if (<Storage>storage).recipe is not None:
-            r = <Recipe>(<Storage>storage).recipe
+        if (<Storage>storage).deferred is not None:
+            r = <Deferred>(<Storage>storage).deferred
             found.setdefault((r.device, r.stream), []).append(storage)
     r = None  # else this variable would count as a holder
     for (number, stream), group in found.items():
@@ -299,9 +299,9 @@ cdef int settle_by_place(list storages) except -1:
     return 0
 
 
-cdef int settle_together(list storages) except -1:
+cdef int compute_together(list storages) except -1:
     cdef Kernel k, before
-    cdef Recipe first, r
+    cdef Deferred first, r
     cdef Storage other
     cdef Py_ssize_t i, j, n = len(storages)
     cdef uint64_t* places = <uint64_t*>malloc(n * sizeof(uint64_t))
@@ -312,19 +312,19 @@ cdef int settle_together(list storages) except -1:
     try:
         for i in range(n):  # row-wise ops run with an epilogue if possible, else alone
             other = <Storage>storages[i]
-            if other.recipe is not None and (<Recipe>other.recipe).below:
-                compute_with_rows(<Recipe>other.recipe)
+            if other.deferred is not None and (<Deferred>other.deferred).below:
+                compute_with_rows(<Deferred>other.deferred)
         for i in range(n):
             other = <Storage>storages[i]
-            if other.recipe is not None and (<Recipe>other.recipe).is_row:
-                compute(<Recipe>other.recipe)
+            if other.deferred is not None and (<Deferred>other.deferred).is_row:
+                compute(<Deferred>other.deferred)
         for i in range(n):
             other = <Storage>storages[i]
-            places[i] = places_of(<Recipe>other.recipe) if other.recipe is not None else 0
+            places[i] = places_of(<Deferred>other.deferred) if other.deferred is not None else 0
         for i in range(n):
-            if (<Storage>storages[i]).recipe is None:
+            if (<Storage>storages[i]).deferred is None:
                 continue
-            first = <Recipe>(<Storage>storages[i]).recipe
+            first = <Deferred>(<Storage>storages[i]).deferred
             own = places[i]
             start(&k)
             join(&k, first)
@@ -332,7 +332,7 @@ cdef int settle_together(list storages) except -1:
                 if not own & places[j]:
                     continue
                 other = <Storage>storages[j]
-                r = <Recipe>other.recipe if other.recipe is not None else None
+                r = <Deferred>other.deferred if other.deferred is not None else None
                 if r is None or r.mark == generation or not same_shape(first, r) or not shares(&k, r):
                     continue
                 before = k
@@ -348,11 +348,11 @@ cdef int settle_together(list storages) except -1:
 
 
 cdef bint compute_into(Tensor target, Tensor source) except -1:
-    """Compute the elements of ``source``, which has a recipe, into ``target``; whether that could be done.
+    """Compute the elements of ``source``, which has a deferred op, into ``target``; whether that could be done.
 
-    ``source`` keeps its recipe: mostly it is an operand of ``cat``, which is not read again.
+    ``source`` keeps its deferred op: mostly it is an operand of ``cat``, which is not read again.
     """
-    cdef Recipe r = <Recipe>source.storage.recipe
+    cdef Deferred r = <Deferred>source.storage.deferred
     cdef Kernel k
     cdef int i, j, d
     if r.is_row:
@@ -375,8 +375,8 @@ cdef bint compute_into(Tensor target, Tensor source) except -1:
         if not gather(&k, r):
             return False
         for i in range(k.nnodes):
-            for j in range((<Recipe>k.nodes[i]).nsources):
-                if (<Recipe>k.nodes[i]).sources[j].storage == <PyObject*>target.storage:
+            for j in range((<Deferred>k.nodes[i]).nsources):
+                if (<Deferred>k.nodes[i]).sources[j].storage == <PyObject*>target.storage:
                     return False
         k.outs[0] = <PyObject*>r
         k.nouts = 1
@@ -387,30 +387,30 @@ cdef bint compute_into(Tensor target, Tensor source) except -1:
 
 
 cdef int compute_own(Storage storage) except -1:
-    """Compute the recipe of ``storage``."""
-    if storage.recipe is not None:
+    """Compute the deferred op of ``storage``."""
+    if storage.deferred is not None:
         begin()
         try:
-            compute(<Recipe>storage.recipe)
+            compute(<Deferred>storage.deferred)
         finally:
             end()
     return 0
 
 
-cdef int settle_storage(Storage storage, bint reading) except -1:
-    """Compute the recipe of ``storage``, and unless it is only for ``reading``, all recipes that read it."""
+cdef int compute_storage(Storage storage, bint reading) except -1:
+    """Compute the deferred op of ``storage``, and unless it is only for ``reading``, all deferred ops that read it."""
     cdef PyObject* at
     begin()
     try:
-        if storage.recipe is not None:
-            compute(<Recipe>storage.recipe)
+        if storage.deferred is not None:
+            compute(<Deferred>storage.deferred)
         while storage.waits and not reading:
             at = newest
-            while at != NULL and not reads(<Recipe>at, storage):
-                at = (<Recipe>at).before
+            while at != NULL and not reads(<Deferred>at, storage):
+                at = (<Deferred>at).before
             if at == NULL:
-                raise RuntimeError("a storage is read by a recipe that is not in the list")
-            compute(with_memory(<Recipe>at))  # in no variable, which would keep it alive
+                raise RuntimeError("a storage is read by a deferred op that is not in the list")
+            compute(with_memory(<Deferred>at))  # in no variable, which would keep it alive
     finally:
         end()
     return 0
@@ -460,11 +460,11 @@ def defers_ops():
 
 
 cdef inline bint is_deferred(Tensor t) noexcept:
-    return (t.holds == VALUES or t.device_type) and t.storage is not None and t.storage.recipe is not None
+    return (t.holds == VALUES or t.device_type) and t.storage is not None and t.storage.deferred is not None
 
 
 cdef int collect(object x, list found) except -1:
-    """Append the storages of tensors in ``x`` that have recipes."""
+    """Append the storages of tensors in ``x`` that have deferred ops."""
     if isinstance(x, Tensor):
         if is_deferred(<Tensor>x):
             found.append((<Tensor>x).storage)
@@ -482,59 +482,59 @@ def compute_now(x):
     cdef list found
     if type(x) is Tensor:
         if is_deferred(<Tensor>x):
-            settle((<Tensor>x).storage)
-    elif memory.unsettled:
+            ensure_computed((<Tensor>x).storage)
+    elif memory.n_deferred:
         found = []
         collect(x, found)
-        settle_all(found)
+        compute_all(found)
     return x
 
 
 def compute_written():
     """Compute deferred in-place ops."""
     cdef PyObject* at = oldest
-    cdef Recipe r
+    cdef Deferred r
     cdef list found = []
     while at != NULL and written:
-        r = <Recipe>at
+        r = <Deferred>at
         if r.inplace and not r.superseded and r.storage != NULL and is_held(r):
-            found.append(<Storage>(<Recipe>at).storage)
-        at = (<Recipe>at).after
+            found.append(<Storage>(<Deferred>at).storage)
+        at = (<Deferred>at).after
     r = None  # else this variable would count as a holder
-    settle_all(found)
+    compute_all(found)
 
 
 def compute_on(int number):
     """Compute what is deferred on the device of that number, so that the work of its streams is there."""
     cdef PyObject* at = oldest if away else NULL
-    cdef Recipe r
+    cdef Deferred r
     cdef list found = []
     while at != NULL:
-        r = <Recipe>at
+        r = <Deferred>at
         if r.device == number and not r.superseded and r.storage != NULL and is_held(r):
             found.append(<Storage>r.storage)
         at = r.after
     r = None
-    settle_all(found)
+    compute_all(found)
 
 
 def is_computed(Tensor t):
     """Whether the elements of ``t`` are in memory."""
-    return t.storage.recipe is None
+    return t.storage.deferred is None
 
 
 def set_least(int64_t elements):
     """Defer only results of at least so many elements (default 6144); the old value."""
     cdef int64_t before = least
-    recipes.least = elements
+    deferred.least = elements
     return before
 
 
-def count_recipes():
+def count_deferred():
     """The number of deferred tensors."""
-    return memory.unsettled
+    return memory.n_deferred
 
 
 set_computer(compute)
-set_settler(settle_storage)
-from . import twins  # it sets the recorder
+set_compute(compute_storage)
+from . import recompute  # it sets the recorder

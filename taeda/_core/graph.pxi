@@ -73,11 +73,11 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version, bint again=Fal
     if not is_output:
         s.made_by = get_grad_fn(t)
     if recorders and SAVED_HOOKS[0] == NULL and not t.overrides:
-        s.tensor = TWIN_OF(t, is_output)
+        s.tensor = LAZY_COPY_OF(t, is_output)
         if s.tensor is None and again and t.storage.maker:
             s.tensor = made_again(t)
         if s.tensor is not None:
-            s.heir, s.version = t.storage.heir, version
+            s.original, s.version = t.storage.original, version
             return s
     t.storage.saved = True
     s.storage = t.storage
@@ -94,8 +94,8 @@ cdef Saved save_tensor(Tensor t, bint is_output, int64_t version, bint again=Fal
 
 
 cdef Tensor made_again(Tensor t):
-    """A twin of ``t``, computed by the op that made ``t`` from the tensors that its derivative keeps. None if these do
-    not suffice, or if ``t`` has changed since.
+    """A lazy copy of ``t``, computed by the op that made ``t`` from the tensors that its derivative keeps. None if
+    these do not suffice, or if ``t`` has changed since.
     """
     cdef Node node = t.grad_fn_
     cdef PyObject* bound[MAXARGS]
@@ -105,7 +105,7 @@ cdef Tensor made_again(Tensor t):
     cdef int i
     cdef uint64_t kept = 0
     if (node is None or node.seq != t.storage.maker or node.args is None or t.storage.version
-            or t.storage.saved or t.storage.recipe is not None):
+            or t.storage.saved or t.storage.deferred is not None):
         return None
     op = node.op
     for i in range(op.ndiff):
@@ -126,14 +126,14 @@ cdef Tensor made_again(Tensor t):
         elif PyList_Check(x):
             return None
     made = pointwise_call(op, bound, None, False) if op.kind == POINTWISE else RUN_AGAIN(op, bound, t)
-    return made if made is not None and KEEP_TWIN(t, made) else None
+    return made if made is not None and KEEP_LAZY_COPY(t, made) else None
 
 
 cdef Tensor still_there(Saved s):
-    """The tensor of a twin, if its memory is still there because somebody holds it; else None."""
+    """The tensor of a lazy copy, if its memory is still there because somebody holds it; else None."""
     cdef Tensor t = s.tensor, like
-    cdef Storage storage = <Storage>s.heir.storage if s.heir.storage != NULL else None
-    if storage is None or storage.recipe is not None or storage.late is not None:
+    cdef Storage storage = <Storage>s.original.storage if s.original.storage != NULL else None
+    if storage is None or storage.deferred is not None or storage.late is not None:
         return None
     like = <Tensor>Tensor.__new__(Tensor)
     like.code, like.holds = t.code, VALUES
@@ -201,8 +201,8 @@ def _pass_gradient(grads):
 
 cdef int64_t version_of(Saved s) except? -1:
     """The number of writes to the saved tensor so far; -1 if that is not known."""
-    if s.heir is not None:
-        return (<Storage>s.heir.storage).version if s.heir.storage != NULL else s.heir.last
+    if s.original is not None:
+        return (<Storage>s.original.storage).version if s.original.storage != NULL else s.original.last
     if s.tensor.replaced == s.replaced:
         return s.storage.version + s.tensor.version_offset
     form = former_form(s)
@@ -211,7 +211,7 @@ cdef int64_t version_of(Saved s) except? -1:
 
 cdef bint is_as_saved(Saved s) except -1:
     """Whether the tensor still has the values that it had when it was saved."""
-    return (s.heir is not None or s.tensor.replaced == s.replaced) and version_of(s) == s.version
+    return (s.original is not None or s.tensor.replaced == s.replaced) and version_of(s) == s.version
 
 
 cdef Tensor unpack_tensor(Saved s, Node node):
@@ -229,7 +229,7 @@ cdef Tensor unpack_tensor(Saved s, Node node):
             f"instead. Hint: it was saved for the derivative of {node.name()}; use the out-of-place form of the "
             f"operation that changed it, or enable anomaly detection (autograd.set_detect_anomaly(True)) to see the "
             f"forward line")
-    if s.heir is not None:
+    if s.original is not None:
         alias = still_there(s)
         if alias is not None:
             t = alias
@@ -241,13 +241,13 @@ cdef Tensor unpack_tensor(Saved s, Node node):
         alias.nr = s.nr if alias.grad_fn_ is node else 0
         return alias
     alias = None
-    if s.heir is None and t.replaced != s.replaced:
+    if s.original is None and t.replaced != s.replaced:
         alias = former_tensor(s)
         if s.made_by is None:
             return in_place_of(t, alias) if t.leaf_grad else alias
     elif t.grad_fn_ is s.made_by:
         return t if s.leaf is None else in_place_of(s.leaf, t)
-    elif t.grad_fn_ is None and s.heir is None:
+    elif t.grad_fn_ is None and s.original is None:
         raise RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This "
                            "is not supported, please use out-of-place `.detach()` instead")
     else:

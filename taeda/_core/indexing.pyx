@@ -12,7 +12,7 @@ from .devices cimport (
     CPU_NUMBER, FROM_TABLE, META_NUMBER, TO_HOST, behind, devices, elsewhere, end_call, here, swap_place,
 )
 from .kernel_args cimport AlongArgs, RowArgs
-from .planners cimport WRITE_RANGE, build, hosted, known, new_owner, of_family, of_number
+from .planners cimport WRITE_RANGE, build, host_function, known, new_owner, of_family, of_number
 from .dims cimport merge_dims
 from .memory cimport release_scratch, take_scratch
 from .pool cimport PIECE_BYTES as PIECE, UNHEARD, Watch, heed, kernel_t, launch as run_kernel, launch_units, watch
@@ -380,7 +380,7 @@ cdef int launch_ordered(kernel_t fn, char** ptr, RowArgs* arg, int64_t p, int64_
     else:
         ranges.rows, ranges.kernel, ranges.units = arg[0], <int64_t>fn, p * units
         ranges.low, ranges.nbytes = low, (extent + parts - 1) // parts
-        run_kernel(hosted(WRITE_RANGE), ptr, 4, <int64_t*>&ranges, sizeof(ranges) // 8, parts, 1, False)
+        run_kernel(host_function(WRITE_RANGE), ptr, 4, <int64_t*>&ranges, sizeof(ranges) // 8, parts, 1, False)
     return 0
 
 

@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from .devices cimport FROM_TABLE, META_NUMBER, devices, elsewhere, end_call, here
-from .memory cimport foreign_storage, release_scratch, root, settle, take_scratch
+from .memory cimport ensure_computed, foreign_storage, release_scratch, root, take_scratch
 from .pool cimport kernel_t, launch as run_kernel
 from .recorder cimport current, note_held
 from .tensor cimport Tensor, alias_tensor, check_device, copy_into, is_dense, operand, uploaded, wrap_dim
@@ -94,7 +94,7 @@ def written_beside(Tensor t):
     """The memory of ``t`` outside the graph, with a version counter of its own: for a kernel that writes there now,
     while the graph keeps it and never reads it."""
     cdef Tensor other = alias_tensor(t, t.nd, t.sizes, t.strides, 0)
-    settle(t.storage)
+    ensure_computed(t.storage)
     other.storage = foreign_storage(t.storage.data, t.storage.capacity, root(t.storage))
     other.storage.device = t.storage.device
     return other

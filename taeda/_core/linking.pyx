@@ -2,7 +2,7 @@
 
 A recorder (`recorder.pyx`) has the launches of a call, and the blocks of memory that were in use meanwhile. A `Linker`
 makes a `Program` of them. Blocks that are neither of an argument nor of a result share the memory of a run, as far as
-their lifetimes allow. `planning.pyx` and `observing.pyx` say what the addresses from before the call are.
+their lifetimes allow. `planning.pyx` and `trace_record.pyx` say what the addresses from before the call are.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize

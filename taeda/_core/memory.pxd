@@ -21,13 +21,13 @@ cdef class Pending:
 
 cdef class Storage
 
-cdef class Heir:
-    """The graph's record of a storage whose contents can be computed again (twins.pyx)."""
+cdef class Original:
+    """The graph's record of a storage whose contents can be computed again (recompute.pyx)."""
 
     cdef PyObject* storage      # not a reference; NULL once it is gone
     cdef int64_t last           # its version then
-    cdef int64_t version        # its version when the twin was made
-    cdef object twin            # a weak reference to a tensor that computes the same
+    cdef int64_t version        # its version when the lazy copy was made
+    cdef object lazy_copy            # a weak reference to a tensor that computes the same
     cdef bint shared            # whether all derivatives that keep one keep this one
     cdef Storage kept           # the storage, once somebody else may have its address
 
@@ -48,15 +48,15 @@ cdef class Storage:
     cdef readonly object owner          # keeps foreign memory alive; None if the allocator owns `data`
     cdef int exports           # arrays and memoryviews on it: it is not resized while there are any
     cdef Storage left          # the memory that it was moved from, while they show that; or None
-    cdef Pending recipe        # computes contents that are pending, see fusion.pyx; else None
+    cdef Pending deferred        # computes contents that are pending, see fusion.pyx; else None
     cdef list late             # weak references to the tensors on it while it has no memory, see `late_storage`
-    cdef int waits             # 1 for a recipe of its own, and 1 for each that reads it
+    cdef int waits             # 1 for a deferred op of its own, and 1 for each that reads it
     cdef dict prepared         # results of plans that depend on the contents only, see plan.pyx; or None
     cdef bint shown            # whether its address is exposed: then no op that reads it is deferred
     cdef int64_t maker         # `seq` of the node whose op made it, where that op can run again; else 0
     cdef bint saved            # whether a derivative keeps it as it is
-    cdef dict former           # forms of saved tensors that have other memory now, see becoming.pxi; or None
-    cdef Heir heir             # or None
+    cdef dict former           # forms of saved tensors that have other memory now, see set_data.pxi; or None
+    cdef Original original             # or None
     cdef Reader* readers       # derivatives that get a copy before a write, see `keep_values` in graph.pxi
     cdef object __weakref__
     cdef int need_bytes(self) except -1
@@ -64,14 +64,14 @@ cdef class Storage:
 # Storages made from now on are ``born`` in a new generation; gives its number.
 cdef int64_t begin_generation() noexcept
 
-# How many recipes there are: where none is, no storage need be asked.
-cdef int unsettled
-ctypedef int (*settler_t)(Storage, bint) except -1
-cdef void set_settler(settler_t settler) noexcept
+# How many deferred ops there are: where none is, no storage need be asked.
+cdef int n_deferred
+ctypedef int (*compute_t)(Storage, bint) except -1
+cdef void set_compute(compute_t compute) noexcept
 # Compute what `storage` should hold, and whatever waits to read it: before anybody else reads or writes there.
-cdef int settle(Storage storage) except -1
+cdef int ensure_computed(Storage storage) except -1
 # Compute the contents of `storage` for a reader. Deferred reads of the same memory by others may wait.
-cdef int settle_to_read(Storage storage) except -1
+cdef int compute_to_read(Storage storage) except -1
 # The same for memory whose address is given away.
 cdef int show(Storage storage) except -1
 

@@ -156,21 +156,21 @@ cdef struct Statistics:
 
 cdef Bin[CLASSES] bins
 cdef Statistics stats
-cdef int unsettled = 0
-cdef settler_t SETTLER = NULL
+cdef int n_deferred = 0
+cdef compute_t COMPUTE = NULL
 
 
-cdef void set_settler(settler_t settler) noexcept:
-    global SETTLER
-    SETTLER = settler
+cdef void set_compute(compute_t compute) noexcept:
+    global COMPUTE
+    COMPUTE = compute
 
 
-cdef int settle(Storage storage) except -1:
-    return SETTLER(storage, False) if storage.waits else 0
+cdef int ensure_computed(Storage storage) except -1:
+    return COMPUTE(storage, False) if storage.waits else 0
 
 
-cdef int settle_to_read(Storage storage) except -1:
-    return SETTLER(storage, True) if storage.recipe is not None else 0
+cdef int compute_to_read(Storage storage) except -1:
+    return COMPUTE(storage, True) if storage.deferred is not None else 0
 
 
 @cython.no_gc
@@ -179,15 +179,15 @@ cdef class Pending:
 
 
 @cython.final
-cdef class Heir:
+cdef class Original:
     pass
 
 
 cdef int show(Storage storage) except -1:
-    settle(storage)
+    ensure_computed(storage)
     storage.shown = True
-    if storage.heir is not None:  # others may write there, and derivatives must see those writes
-        storage.heir.kept, storage.heir = storage, None
+    if storage.original is not None:  # others may write there, and derivatives must see those writes
+        storage.original.kept, storage.original = storage, None
     return 0
 
 

@@ -18,7 +18,7 @@ from cpython.tuple cimport PyTuple_GET_SIZE
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
-from . cimport recipes
+from . cimport deferred
 from .devices cimport elsewhere, here
 
 from .plan cimport BAD, MOST_STORAGES, Key, Plan, add_argument, add_tensor, add_word
@@ -182,7 +182,7 @@ cdef int64_t add_leaf(Walk* w, Tensor leaf) noexcept:
         if w.leaves[i] == <PyObject*>leaf:
             return -2 - i
     if (w.nleaves == MOST_LEAVES or leaf.hooks is not None or leaf.post_hooks is not None or leaf.overrides
-            or not leaf.leaf_grad or leaf.holds != VALUES or leaf.device_type or leaf.count >= recipes.least):
+            or not leaf.leaf_grad or leaf.holds != VALUES or leaf.device_type or leaf.count >= deferred.least):
         return 0
     number = -2 - w.nleaves
     w.leaves[w.nleaves] = <PyObject*>leaf
@@ -201,7 +201,7 @@ cdef bint add_saved(Key* key, list items) except -1:
     for x in items:
         if type(x) is Saved:
             s = <Saved>x
-            if s.unpack is not None or s.heir is not None or s.tensor is None or not is_as_saved(s):
+            if s.unpack is not None or s.original is not None or s.tensor is None or not is_as_saved(s):
                 return False
             if not add_word(key, OUTPUT if s.is_output else SAVED, 0) or not add_small(key, s.tensor):
                 return False
@@ -232,7 +232,7 @@ cdef bint add_value(Key* key, object x) except -1:
 
 cdef inline bint add_small(Key* key, Tensor t) noexcept:
     """Whether a tensor is small, plain and in memory: then its form is in the key."""
-    return t.count < recipes.least and not t.overrides and t.storage.recipe is None and add_tensor(key, t)
+    return t.count < deferred.least and not t.overrides and t.storage.deferred is None and add_tensor(key, t)
 
 
 cdef object look_up(Key* key):
@@ -276,7 +276,7 @@ cdef class Copied:
     """A pass over a copy of a graph. Called with the tensors of its key, in order, gives the gradients of the leaves.
     """
 
-    cdef list roots, numbers, nodes, leaves, twins
+    cdef list roots, numbers, nodes, leaves, stand_ins
     cdef object differentiate
     cdef int at
 
@@ -284,11 +284,11 @@ cdef class Copied:
         self.roots, self.numbers, self.nodes, self.leaves = roots, numbers, nodes, leaves
         self.differentiate = differentiate
 
-    def __call__(self, *twins):
+    def __call__(self, *stand_ins):
         cdef dict copies = {}
         cdef list made = [], grads
         cdef Tensor leaf, t
-        self.twins, self.at = list(twins), 0
+        self.stand_ins, self.at = list(stand_ins), 0
         for leaf in self.leaves:
             t = empty_tensor(leaf.code, leaf.nd, leaf.sizes)
             t.leaf_grad = True
@@ -309,7 +309,7 @@ cdef class Copied:
 
     cdef object next(self):
         self.at += 1
-        return self.twins[self.at - 1]
+        return self.stand_ins[self.at - 1]
 
     cdef int fill(self, Node copy, Node node, dict copies) except -1:
         cdef int i

@@ -55,17 +55,17 @@ cdef kernel_t known_key(tuple key) except? NULL
 # Likewise for a key of its own; `make` gives the kernel's address, and is called once.
 cdef kernel_t of_key(tuple key, object make, tuple args) except NULL
 
-# The kernels of `kernels/hosted.py` that launches run, by number. They are the processor's in every place: a device
-# tells them by their addresses, and has its own for each.
+# The kernels of `kernels/host_functions.py` that launches run, by number. They are the processor's in every place: a
+# device tells them by their addresses, and has its own for each.
 cdef enum:
-    RUN_PIECE, TRANSPOSE_PIECE, WRITE_RANGE, IN_SLOT, TRANSPOSE_GROUPS, MOST_HOSTED
+    RUN_PIECE, TRANSPOSE_PIECE, WRITE_RANGE, IN_SLOT, TRANSPOSE_GROUPS, HOST_KERNELS
 
-cdef kernel_t* hosted_kernels
-cdef kernel_t build_hosted(int which) except NULL
+cdef kernel_t* host_kernels
+cdef kernel_t build_host_kernel(int which) except NULL
 
 
-cdef inline kernel_t hosted(int which) except NULL:
-    return hosted_kernels[which] if hosted_kernels[which] != NULL else build_hosted(which)
+cdef inline kernel_t host_function(int which) except NULL:
+    return host_kernels[which] if host_kernels[which] != NULL else build_host_kernel(which)
 
 # What computes `op` on the device `number`: the op itself, unless it was given a planner there.
 cdef object planner_of(object op, int number)

@@ -81,25 +81,25 @@ cdef kernel_t build(uint64_t owner, uint64_t key, tuple args) except NULL:
     return <kernel_t>address
 
 
-HOSTED = ("run_piece", "transpose_piece", "write_range", "in_slot", "transpose_groups")
-cdef kernel_t[MOST_HOSTED] kept_hosted
-cdef kernel_t* hosted_kernels = &kept_hosted[0]
+HOST_FUNCTIONS = ("run_piece", "transpose_piece", "write_range", "in_slot", "transpose_groups")
+cdef kernel_t[HOST_KERNELS] kept_host_kernels
+cdef kernel_t* host_kernels = &kept_host_kernels[0]
 
 
-cdef kernel_t build_hosted(int which) except NULL:
+cdef kernel_t build_host_kernel(int which) except NULL:
     cdef int before = swap_place(CPU_NUMBER)
     cdef size_t address
     try:
-        address = cpu_kernel("hosted.address", (HOSTED[which],))
+        address = cpu_kernel("host_functions.address", (HOST_FUNCTIONS[which],))
     finally:
         swap_place(before)
-    hosted_kernels[which] = <kernel_t>address
+    host_kernels[which] = <kernel_t>address
     return <kernel_t>address
 
 
-def hosted_kernel(str name):
-    """The address of a kernel of `kernels/hosted.py` for `launch`, in any place."""
-    return <size_t>hosted(HOSTED.index(name))
+def host_kernel(str name):
+    """The address of a kernel of `kernels/host_functions.py` for `launch`, in any place."""
+    return <size_t>host_function(HOST_FUNCTIONS.index(name))
 
 
 cdef kernel_t build_for_dtype(uint64_t owner, int code) except NULL:

@@ -1,8 +1,8 @@
 """Making plans: of a function's call, and of ops, by the forms of their arguments.
 
-`make_plan` calls a function on *twins* of its arguments, tensors of the same form on the meta device, while a recorder
-collects the launches. It turns their addresses into blocks and offsets. Only launches can be repeated. If the body
-reads elements, calls LAPACK or writes to memory itself, `make_plan` returns the reason why there is no plan.
+`make_plan` calls a function on *stand-ins* of its arguments, tensors of the same form on the meta device, while a
+recorder collects the launches. It turns their addresses into blocks and offsets. Only launches can be repeated. If the
+body reads elements, calls LAPACK or writes to memory itself, `make_plan` returns the reason why there is no plan.
 
 An op with ``planned=True`` in its stanza keeps its plans by the forms of its arguments (`call_planned`). At the first
 call with a form its body runs, at the second it runs on the meta device, and then not again. See docs/notes/0014.
@@ -36,20 +36,20 @@ cdef enum:
 
 
 cdef class PlanLinker(Linker):
-    """The twins of the arguments of a call; turns its launches into a plan."""
+    """The stand-ins of the arguments of a call; turns its launches into a plan."""
 
-    cdef list twins          # of the arguments, in order
-    cdef list storages       # of the twins
+    cdef list stand_ins          # of the arguments, in order
+    cdef list storages       # of the stand-ins
     cdef list before         # bytes in each storage before the first element of the tensor in `Program.given`
-    cdef dict by_id          # twins by the id of their tensor
+    cdef dict by_id          # stand-ins by the id of their tensor
     cdef dict blocks         # number of the block of a storage -> its number
 
     def __cinit__(self):
         self.program = Plan()
-        self.twins, self.storages, self.before, self.by_id, self.blocks = [], [], [], {}, {}
+        self.stand_ins, self.storages, self.before, self.by_id, self.blocks = [], [], [], {}, {}
 
     cdef int add(self, list tensors) except -1:
-        """Make the twins, in storages of their own, with the same offsets and shared memory as the arguments."""
+        """Make the stand-ins, in storages of their own, with the same offsets and shared memory as the arguments."""
         cdef Tensor t, first
         cdef int64_t low, high, before, after
         cdef Storage storage
@@ -75,12 +75,12 @@ cdef class PlanLinker(Linker):
             self.before.append(before)
             for t in group:
                 if id(t) not in self.by_id:
-                    self.by_id[id(t)] = self.twin(t, storage, before + (t.raw - first.raw))
+                    self.by_id[id(t)] = self.stand_in(t, storage, before + (t.raw - first.raw))
         for t in tensors:
-            self.twins.append(self.by_id[id(t)])
+            self.stand_ins.append(self.by_id[id(t)])
         return 0
 
-    cdef Tensor twin(self, Tensor t, Storage storage, int64_t offset):
+    cdef Tensor stand_in(self, Tensor t, Storage storage, int64_t offset):
         cdef Tensor base = <Tensor>Tensor.__new__(Tensor)
         cdef Tensor made
         base.storage, base.raw, base.code = storage, storage.data, t.code
@@ -91,7 +91,7 @@ cdef class PlanLinker(Linker):
         return made
 
     cdef object exchange(self, object x):
-        """``x`` with twins in place of its tensors."""
+        """``x`` with stand-ins in place of its tensors."""
         if isinstance(x, Tensor):
             return self.by_id[id(x)]
         if type(x) is tuple:
@@ -126,8 +126,8 @@ cdef class PlanLinker(Linker):
         form = self.new_form(t)
         if t.holds == CONJUGATES:
             raise NoPlan("a conjugate view is given back")
-        for i in range(len(self.twins)):
-            if self.twins[i] is t:
+        for i in range(len(self.stand_ins)):
+            if self.stand_ins[i] is t:
                 form.argument = i
                 return form
         form.like, form.inference = prototype(t), t.inference

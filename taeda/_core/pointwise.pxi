@@ -87,7 +87,7 @@ cdef int run_elements(Launch* L, int64_t count, int64_t grain) except -1:
         memcpy(to, L.strides[k], L.nd * sizeof(int64_t))
     to += L.nd
     memcpy(to, L.arg, L.narg * sizeof(int64_t))
-    return run_kernel(hosted(RUN_PIECE), L.ptr, L.nmem, arg, <int>(to - arg) + L.narg, count, grain,
+    return run_kernel(host_function(RUN_PIECE), L.ptr, L.nmem, arg, <int>(to - arg) + L.narg, count, grain,
                       count < PARALLEL_ELEMENTS)
 
 
@@ -505,26 +505,26 @@ cdef int raise_bad_dtype(Op op, int compute) except -1:
 
 
 cdef recorder_t RECORDER = NULL
-cdef settle_all_t SETTLE_ALL = NULL
+cdef compute_all_t COMPUTE_ALL = NULL
 cdef compute_into_t COMPUTE_INTO = NULL
 cdef give_memory_t GIVE_MEMORY = NULL
-cdef twin_of_t TWIN_OF = NULL
+cdef lazy_copy_of_t LAZY_COPY_OF = NULL
 cdef run_again_t RUN_AGAIN = NULL
-cdef keep_twin_t KEEP_TWIN = NULL
+cdef keep_lazy_copy_t KEEP_LAZY_COPY = NULL
 cdef int recorders = 0
 
 
-cdef int settle_late(list storages) except -1:
+cdef int compute_late(list storages) except -1:
     """Compute deferred storages together."""
-    return SETTLE_ALL(storages)
+    return COMPUTE_ALL(storages)
 
 
-cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into,
-                       give_memory_t give_memory, twin_of_t twin_of, run_again_t run_again,
-                       keep_twin_t keep_twin) noexcept:
-    global RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY, TWIN_OF, RUN_AGAIN, KEEP_TWIN
-    RECORDER, SETTLE_ALL, COMPUTE_INTO, GIVE_MEMORY, TWIN_OF = recorder, settle_all, compute_into, give_memory, twin_of
-    RUN_AGAIN, KEEP_TWIN = run_again, keep_twin
+cdef void set_recorder(recorder_t recorder, compute_all_t compute_all, compute_into_t compute_into,
+                       give_memory_t give_memory, lazy_copy_of_t lazy_copy_of, run_again_t run_again,
+                       keep_lazy_copy_t keep_lazy_copy) noexcept:
+    global RECORDER, COMPUTE_ALL, COMPUTE_INTO, GIVE_MEMORY, LAZY_COPY_OF, RUN_AGAIN, KEEP_LAZY_COPY
+    RECORDER, COMPUTE_ALL, COMPUTE_INTO, GIVE_MEMORY = recorder, compute_all, compute_into, give_memory
+    LAZY_COPY_OF, RUN_AGAIN, KEEP_LAZY_COPY = lazy_copy_of, run_again, keep_lazy_copy
 
 
 cdef int need_memory(Storage storage) except -1:

@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from . cimport atomics
-from .memory cimport Storage, new_storage, release_scratch, settle, take_scratch, unsettled
+from .memory cimport Storage, ensure_computed, n_deferred, new_storage, release_scratch, take_scratch
 from .pool cimport kernel_t, launch, launch_alone
 from .tensor cimport VALUES, Tensor, address_of, alias_tensor, need_memory
 
@@ -163,8 +163,8 @@ cdef class Program:
             self.move(b, address_of(<Tensor>tensors[number]))
             b += 1
         for storage in self.held:
-            if unsettled:
-                settle(storage)
+            if n_deferred:
+                ensure_computed(storage)
             self.move(b, storage.data)
             b += 1
         for size in self.made:

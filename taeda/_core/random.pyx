@@ -14,7 +14,7 @@ from libc.string cimport memcpy, memset
 from .devices cimport (
     CPU_NUMBER, FROM_HOST, META_NUMBER, count_elsewhere, devices, elsewhere, end_call, here, number_of, swap_place,
 )
-from .jumps cimport Jump, jump_over
+from .mt19937_jump cimport Jump, jump_over
 from .memory cimport allocate, release
 from .planners cimport build, known, new_owner, of_arguments
 from .pool cimport UNHEARD, Watch, heed, kernel_t, launch, parallel_for, watch
@@ -483,7 +483,7 @@ def set_all_states(dict states):
 
 
 # ---- parts of the stream, side by side -------------------------------------------------------------------------------
-# Long fills are cut into a part for each thread, which jumps to where it begins (jumps.pyx).
+# Long fills are cut into a part for each thread, which jumps to where it begins (mt19937_jump.pyx).
 cdef struct Part:
     kernel_t fn
     const int64_t* arg

@@ -3,7 +3,7 @@
 from libc.stdint cimport int8_t, int64_t, uint64_t
 
 from .pool cimport kernel_t
-from .recipes cimport Prologue
+from .deferred cimport Prologue
 from .tensor cimport MOST_FUSED, NDTYPES, Tensor, dtype
 
 cdef enum:

@@ -13,12 +13,12 @@ from libc.string cimport memcpy
 
 from .devices cimport elsewhere, here, kernel_place
 from .dims cimport distance, merge_dims
-from .memory cimport Storage, release_scratch, settle_to_read, take_scratch, unsettled
+from .memory cimport Storage, compute_to_read, n_deferred, release_scratch, take_scratch
 from .planners cimport build, known, known_key, new_owner, of_key
 from .pool cimport kernel_t, launch as run_kernel, launch_work
 from .program cimport prototype
-from .recipes cimport (
-    MOST_NUMBERS, Later, Prologue, Recipe, Source, begin, end, finish, holds_values, is_free, is_recording, same_form,
+from .deferred cimport (
+    MOST_NUMBERS, Deferred, Later, Prologue, Source, begin, end, finish, holds_values, is_free, is_recording, same_form,
 )
 from .rows cimport compute_ended, prologue_of, prologue_parts, defer_whole, tell_prologue
 from .tensor cimport (
@@ -203,7 +203,7 @@ cdef class Reducer:
         cdef int64_t values[2]
         memcpy(values, &p, 8)
         memcpy(values + 1, &q, 8)
-        if (<Tensor>first).count and unsettled and holds_values(source) and source.storage.recipe is not None:
+        if (<Tensor>first).count and n_deferred and holds_values(source) and source.storage.deferred is not None:
             if self.may_wait(source, <Tensor>first):
                 compute_ended()
                 defer_whole(defer_total(self, source, mask, &layout, values), [source], <Tensor>first)
@@ -435,7 +435,7 @@ cdef class Reducer:
     cdef bint may_wait(self, Tensor x, Tensor first) noexcept:
         """Whether the reduction of a whole deferred tensor is deferred too. One of these never waits for another."""
         return (is_recording() and first.count == 1 and x.count > 1 and self.nouts == 1 and first.nd <= INLINE
-                and is_free(x) and not (elsewhere and here()) and same_form(<Recipe>x.storage.recipe, x, x))
+                and is_free(x) and not (elsewhere and here()) and same_form(<Deferred>x.storage.deferred, x, x))
 
     cdef int launch_into(self, Tensor x, Layout* l, Tensor first, Tensor second, int64_t* params,
                          uint64_t mask) except -1:
@@ -456,7 +456,7 @@ cdef class Reducer:
         else:
             limit = min(COLUMN_CHUNK, max(COLUMN_LEAST, COLUMN_ELEMENTS // (l.b + (l.b == 0))))
         cdef int variant = l.columns | (l.strided << 1) | ((l.n1 > 1) << 2)
-        cdef object key = prologue_of(x, &prologue) if unsettled and not l.strided and x.count else None
+        cdef object key = prologue_of(x, &prologue) if n_deferred and not l.strided and x.count else None
         if key is not None and self.place_leaves(x, mask, &prologue, l, &made):
             l = &made
             tell_prologue(&prologue)
@@ -572,7 +572,7 @@ cdef class Total(Later):
     cdef Layout layout
     cdef int64_t params[2]
 
-    cdef int run_alone(self, Recipe r) except -1:
+    cdef int run_alone(self, Deferred r) except -1:
         cdef Tensor x = alias_tensor(self.like, self.like.nd, self.like.sizes, self.like.strides, 0)
         cdef Tensor first = <Tensor>Tensor.__new__(Tensor)   # has the dtype of the result
         cdef Storage storage = <Storage>r.storage
@@ -582,10 +582,10 @@ cdef class Total(Later):
         cdef char** results = [r.data, NULL]
         first.code = r.code
         x.storage = <Storage>s.storage
-        x.raw = (<Recipe>s.recipe).data if s.recipe != NULL else s.data
-        if s.recipe != NULL and (prologue_of(x, &prologue) is None or not self.reducer.place_leaves(
+        x.raw = (<Deferred>s.deferred).data if s.deferred != NULL else s.data
+        if s.deferred != NULL and (prologue_of(x, &prologue) is None or not self.reducer.place_leaves(
                 x, self.mask, &prologue, &self.layout, &made)):
-            settle_to_read(x.storage)
+            compute_to_read(x.storage)
             x.raw = s.data
         self.reducer.launch(x, &self.layout, first, None, results, self.params, self.mask)
         return finish(r, storage)

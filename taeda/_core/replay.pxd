@@ -1,4 +1,4 @@
-"""Traces: see `replay.pyx`; made in `observing.pyx`."""
+"""Traces: see `replay.pyx`; made in `trace_record.pyx`."""
 
 cimport cython
 

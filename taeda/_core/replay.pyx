@@ -1,7 +1,7 @@
 """Traces: programs of a whole call, such as a training step, replayed without its Python code.
 
 A plan (`plan.pyx`) records one op, on the meta device. A trace records a whole call as it runs, with the tensors that
-its code names, gradients and an optimiser (`observing.pyx`). Tensors of a run are the arguments, and gradients that
+its code names, gradients and an optimiser (`trace_record.pyx`). Tensors of a run are the arguments, and gradients that
 exist when the call begins. The trace holds the other storages from before the call. Its results are those of the call
 and new gradients. An object may be called between launches (`recorder.note_call`) to compute numbers that differ from
 call to call.
@@ -18,7 +18,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcpy
 
 from .guard cimport has_form, key_of
-from .memory cimport Storage, release_scratch, settle, take_scratch, unsettled
+from .memory cimport Storage, ensure_computed, n_deferred, release_scratch, take_scratch
 from .program cimport LINE, OWN, SCRATCH, Form, Program, Ready, Skip
 from .recorder cimport Recorder, Step, current, is_observing, note_call
 from .tensor cimport F32, Tensor, address_of
@@ -138,7 +138,7 @@ cdef class Trace(Program):
         if self.scratch and memory == NULL:
             raise MemoryError()
         for storage in self.held:
-            settle(storage)
+            ensure_computed(storage)
             self.move(b, storage.data)
             b += 1
         self.move(last, memory)
@@ -212,8 +212,8 @@ def parts_of(Trace trace):
         form = <Form>x
         results.append((*trace.place_of(trace.first_base(form.place) + form.index), form.offset))
     for storage in trace.held:
-        if unsettled:
-            settle(storage)
+        if n_deferred:
+            ensure_computed(storage)
     return {
         "steps": steps,
         "slots": (<uintptr_t>trace.at, tuple([<uintptr_t>trace.at[k] for k in range(last)])),

@@ -12,9 +12,9 @@ from .fused cimport (
     bytes_read, describe, end_taking, gather, gather_all, is_watched, names_of, nodes_of, numbers_of, place_of,
     readings, start, take_over, tell, tell_watcher, write_along,
 )
-from .memory cimport Storage, settle, settle_to_read
-from .recipes cimport (
-    AGAIN, MOST_RESULTS, MOST_WORDS, Epilogue, Kernel, Later, Prologue, Recipe, Rows, Source, compute, compute_row,
+from .memory cimport Storage, compute_to_read, ensure_computed
+from .deferred cimport (
+    AGAIN, MOST_RESULTS, MOST_WORDS, Deferred, Epilogue, Kernel, Later, Prologue, Rows, Source, compute, compute_row,
     fill_later, finish, hold, holds_values, is_free, is_held, is_of_here, is_recording, is_undone_row, least, oldest,
     pending, same_form, take_form, written,
 )
@@ -30,10 +30,10 @@ cdef class RowOp:
     cdef bint run_rows(self, Tensor like, Rows* rows, object before, object after) except -1:
         raise NotImplementedError
 
-    cdef bint compute_reader(self, Recipe root, int rows) except -1:
+    cdef bint compute_reader(self, Deferred root, int rows) except -1:
         return rows == 1 and compute_after_one(root)
 
-    cdef int run_alone(self, Recipe r) except -1:
+    cdef int run_alone(self, Deferred r) except -1:
         cdef Storage storage = <Storage>r.storage
         need_memory(storage)
         if not run_row(r, NULL):
@@ -41,29 +41,29 @@ cdef class RowOp:
         return finish(r, storage)
 
 
-cdef int compute_asked(Recipe row) except -1:
-    cdef Recipe reader = held_reader(row) if isinstance(row.rows, RowOp) else None
+cdef int compute_asked(Deferred row) except -1:
+    cdef Deferred reader = held_reader(row) if isinstance(row.rows, RowOp) else None
     return 0 if reader is not None and compute_after(row, reader) else compute_row(row)
 
 
-cdef Recipe held_reader(Recipe row):
+cdef Deferred held_reader(Deferred row):
     """The oldest held result that depends on ``row`` and no other row-wise op, since one kernel may store both. None if
     there is none.
     """
     cdef Kernel k
-    cdef Recipe r
+    cdef Deferred r
     cdef PyObject* at = row.after if row.readers else NULL
     cdef int i, rows
     cdef bint found
     while at != NULL:
-        r, at = <Recipe>at, (<Recipe>at).after
+        r, at = <Deferred>at, (<Deferred>at).after
         if not r.below or r.is_row or r.superseded or r.storage == NULL or not is_held(r):
             continue
         gather_all(&k, r)
         rows, found = 0, False
         for i in range(k.nleaves):
             rows += is_undone_row(k.leaves[i])
-            found = found or k.leaves[i].recipe == <PyObject*>row
+            found = found or k.leaves[i].deferred == <PyObject*>row
         if found and rows == 1:
             return r
     return None
@@ -73,10 +73,10 @@ cdef object prologue_of(Tensor x, Prologue* p):
     """Fill in the prologue that computes the elements of ``x``, and return its key. None if ``x`` should be computed
     first.
     """
-    cdef Recipe root
-    if not holds_values(x) or x.storage.recipe is None:
+    cdef Deferred root
+    if not holds_values(x) or x.storage.deferred is None:
         return None
-    root = <Recipe>x.storage.recipe
+    root = <Deferred>x.storage.deferred
     if root.is_row or not is_of_here(root) or not same_form(root, x, x):
         return None
     if root.below and compute_with_rows(root):
@@ -84,7 +84,7 @@ cdef object prologue_of(Tensor x, Prologue* p):
     return prologue_from(root, p)
 
 
-cdef object prologue_from(Recipe root, Prologue* p):
+cdef object prologue_from(Deferred root, Prologue* p):
     """The same for ``root``, which reads only memory."""
     cdef Kernel k
     cdef int64_t words[MOST_WORDS]
@@ -110,7 +110,7 @@ cdef object prologue_parts(Prologue* p):
 
 
 cdef Tensor defer_rows(RowOp op, Tensor x, Tensor other, int first, double p, double q):
-    cdef Recipe r, part
+    cdef Deferred r, part
     cdef Tensor out, t
     cdef Source* s
     cdef int i
@@ -118,14 +118,14 @@ cdef Tensor defer_rows(RowOp op, Tensor x, Tensor other, int first, double p, do
             or other is not None and not (other.contiguous and is_free(other) and other.code == x.code)
             or elsewhere and here()):
         return None
-    if other is not None and other.storage.recipe is not None:
-        settle_to_read(other.storage)
-    if x.storage.recipe is not None:
-        part = <Recipe>x.storage.recipe
+    if other is not None and other.storage.deferred is not None:
+        compute_to_read(other.storage)
+    if x.storage.deferred is not None:
+        part = <Deferred>x.storage.deferred
         if part.is_row or part.below or not same_form(part, x, x):  # so that no deferred row depends on another
-            settle_to_read(x.storage)
+            compute_to_read(x.storage)
     out = empty_strided_like(x.code, x, True)
-    r = <Recipe>Recipe.__new__(Recipe)
+    r = <Deferred>Deferred.__new__(Deferred)
     r.is_row, r.rows, r.first, r.p, r.q = True, op, first, p, q
     r.reads = 1
     take_form(r, x)
@@ -134,17 +134,17 @@ cdef Tensor defer_rows(RowOp op, Tensor x, Tensor other, int first, double p, do
         s.code, s.data, s.storage = t.code, t.raw, <PyObject*>t.storage
         Py_INCREF(t.storage)
         t.storage.waits += 1
-        if t.storage.recipe is not None:
-            s.recipe = <PyObject*>t.storage.recipe
-            Py_INCREF(<object>s.recipe)
-            (<Recipe>s.recipe).readers += 1
+        if t.storage.deferred is not None:
+            s.deferred = <PyObject*>t.storage.deferred
+            Py_INCREF(<object>s.deferred)
+            (<Deferred>s.deferred).readers += 1
         r.nsources = i + 1
     fill_later(r, out)
     return out
 
 
 cdef Tensor defer_whole(Later op, list operands, Tensor out):
-    cdef Recipe r = <Recipe>Recipe.__new__(Recipe)
+    cdef Deferred r = <Deferred>Deferred.__new__(Deferred)
     cdef Source* s
     cdef Tensor t
     r.is_row, r.rows, r.reads, r.inplace = True, op, 1, op.ends
@@ -152,8 +152,8 @@ cdef Tensor defer_whole(Later op, list operands, Tensor out):
     for t in operands:
         s = &r.sources[r.nsources]
         s.code, s.data, s.storage = t.code, t.raw, <PyObject*>t.storage
-        if t.storage.recipe is not None:
-            s.recipe = <PyObject*>t.storage.recipe
+        if t.storage.deferred is not None:
+            s.deferred = <PyObject*>t.storage.deferred
         hold(s)
         r.nsources += 1
     fill_later(r, out)
@@ -166,21 +166,21 @@ cdef int compute_ended() except -1:
     cdef PyObject* at = oldest if written else NULL
     cdef list found = []
     while at != NULL:
-        if (<Recipe>at).rows is not None and (<Recipe>at).rows.ends and (<Recipe>at).storage != NULL \
-                and is_held(<Recipe>at):
-            found.append(<Storage>(<Recipe>at).storage)
-        at = (<Recipe>at).after
+        if (<Deferred>at).rows is not None and (<Deferred>at).rows.ends and (<Deferred>at).storage != NULL \
+                and is_held(<Deferred>at):
+            found.append(<Storage>(<Deferred>at).storage)
+        at = (<Deferred>at).after
     for storage in found:
-        settle(<Storage>storage)
+        ensure_computed(<Storage>storage)
     return 0
 
 
-cdef bint run_row(Recipe r, Epilogue* e) except -1:
+cdef bint run_row(Deferred r, Epilogue* e) except -1:
     """Run a row-wise op with the prologue that computes its first operand, and with an epilogue; False if there is no
     such kernel. Without an epilogue, the operand is then computed first."""
     cdef Rows rows
     cdef Prologue p
-    cdef Recipe part
+    cdef Deferred part
     cdef Tensor like = <Tensor>Tensor.__new__(Tensor)
     cdef Source* s = &r.sources[0]
     cdef object before = None, after = None
@@ -190,11 +190,11 @@ cdef bint run_row(Recipe r, Epilogue* e) except -1:
     like = alias_tensor(like, r.nd, r.sizes, r.strides, 0)
     rows.own, rows.first, rows.p, rows.q, rows.prologue, rows.epilogue = r.data, r.first, r.p, r.q, NULL, e
     if pending(s) != NULL:
-        before = prologue_from(<Recipe>s.recipe, &p)
+        before = prologue_from(<Deferred>s.deferred, &p)
         if before is not None:
             rows.prologue = &p
         elif e == NULL:
-            compute(<Recipe>s.recipe)
+            compute(<Deferred>s.deferred)
         else:
             return False
     for i in range(r.nsources):
@@ -212,7 +212,7 @@ cdef bint run_row(Recipe r, Epilogue* e) except -1:
     if not found:
         if before is None or e != NULL:
             return False
-        compute(<Recipe>s.recipe)
+        compute(<Deferred>s.deferred)
         rows.prologue, rows.pointers[0] = NULL, s.data
         if not (<RowOp>r.rows).run_rows(like, &rows, None, None):
             return False
@@ -221,17 +221,17 @@ cdef bint run_row(Recipe r, Epilogue* e) except -1:
     return True
 
 
-cdef object epilogue_of(Recipe row, Epilogue* e):
+cdef object epilogue_of(Deferred row, Epilogue* e):
     """Gather the ops of an epilogue whose outputs are known; its key."""
     cdef int64_t words[MOST_WORDS + 4]
     cdef int i, n = 3, nouts = e.kernel.nouts, at = 0
     cdef PyObject* outs[MOST_FUSED]
     memcpy(outs, e.kernel.outs, sizeof(outs))
-    gather_all(&e.kernel, <Recipe>outs[0])
+    gather_all(&e.kernel, <Deferred>outs[0])
     memcpy(e.kernel.outs, outs, sizeof(outs))
     e.kernel.nouts = nouts
     for i in range(e.kernel.nleaves):
-        if e.kernel.leaves[i].recipe == <PyObject*>row:
+        if e.kernel.leaves[i].deferred == <PyObject*>row:
             e.own = i
         else:
             e.pointers[at] = e.kernel.leaves[i].data
@@ -239,7 +239,7 @@ cdef object epilogue_of(Recipe row, Epilogue* e):
         words[n] = e.kernel.leaves[i].code
         n += 1
     for i in range(nouts):
-        words[n] = (<Recipe>outs[i]).place
+        words[n] = (<Deferred>outs[i]).place
         n += 1
     words[0], words[1], words[2] = e.own, e.writes_own, nouts
     e.nnumbers = numbers_of(&e.kernel, e.numbers)
@@ -265,7 +265,7 @@ cdef object epilogue_parts(Epilogue* e):
 cdef bint on_lines(Epilogue* e) noexcept:
     cdef int i
     for i in range(e.kernel.nouts):
-        if (<Storage>e.kernel.storages[i]).late is None and <size_t>(<Recipe>e.kernel.outs[i]).data % 64:
+        if (<Storage>e.kernel.storages[i]).late is None and <size_t>(<Deferred>e.kernel.outs[i]).data % 64:
             return False
     return True
 
@@ -276,10 +276,10 @@ cdef char* memory_of(Epilogue* e, int i) except NULL:
     """
     if not take_over(&e.kernel, i):
         need_memory(<Storage>e.kernel.storages[i])
-    return (<Recipe>e.kernel.outs[i]).data
+    return (<Deferred>e.kernel.outs[i]).data
 
 
-cdef int compute_rows_of(Recipe root) except -1:
+cdef int compute_rows_of(Deferred root) except -1:
     """Run the row-wise ops that ``root`` reads."""
     cdef Kernel k
     cdef int i
@@ -289,21 +289,21 @@ cdef int compute_rows_of(Recipe root) except -1:
         gather_all(&k, root)
         for i in range(k.nleaves):
             if is_undone_row(k.leaves[i]):
-                compute_row(<Recipe>k.leaves[i].recipe)
+                compute_row(<Deferred>k.leaves[i].deferred)
                 found = True
                 break
     return 0
 
 
-cdef bint compute_with_rows(Recipe root) except -1:
+cdef bint compute_with_rows(Deferred root) except -1:
     cdef Kernel k
-    cdef Later op = None  # no variable for the recipe, which would keep it alive
+    cdef Later op = None  # no variable for the deferred op, which would keep it alive
     cdef int i, rows = 0
     gather_all(&k, root)
     for i in range(k.nleaves):
         if is_undone_row(k.leaves[i]):
             rows += 1
-            op = (<Recipe>k.leaves[i].recipe).rows
+            op = (<Deferred>k.leaves[i].deferred).rows
             if op.leads:
                 break
     if op is not None and op.compute_reader(root, rows):
@@ -312,28 +312,28 @@ cdef bint compute_with_rows(Recipe root) except -1:
     return False
 
 
-cdef bint compute_after_one(Recipe root) except -1:
+cdef bint compute_after_one(Deferred root) except -1:
     """Compute ``root`` as the epilogue of the only row-wise op that it reads; False if there is no such kernel."""
     cdef Kernel k
-    cdef Recipe row = None
+    cdef Deferred row = None
     cdef int i
     gather_all(&k, root)
     for i in range(k.nleaves):
         if is_undone_row(k.leaves[i]):
-            row = <Recipe>k.leaves[i].recipe
+            row = <Deferred>k.leaves[i].deferred
     if compute_after(row, root):
         return True
     if pending(&row.sources[0]) == NULL:
         return False
-    compute(<Recipe>row.sources[0].recipe)  # one kernel has too little room; this may compute more than the operand
+    compute(<Deferred>row.sources[0].deferred)  # one kernel has too little room; this may compute more than the operand
     return compute_after(row, root)
 
 
-cdef bint compute_after(Recipe row, Recipe root) except -1:
+cdef bint compute_after(Deferred row, Deferred root) except -1:
     """Compute ``root`` as the epilogue of ``row``; False if there is no such kernel."""
     cdef Epilogue e
     cdef Kernel* k = &e.kernel
-    cdef Recipe r
+    cdef Deferred r
     cdef Storage own = <Storage>row.storage
     cdef int i, j
     cdef bint chosen
@@ -344,7 +344,7 @@ cdef bint compute_after(Recipe row, Recipe root) except -1:
     # The row itself is stored if anything else will read it; `own` is one more reference.
     e.writes_own = Py_REFCNT(<PyObject*>own) > own.waits or row.readers > readings(k, row)
     for i in range(k.nnodes):
-        r = <Recipe>k.nodes[i]
+        r = <Deferred>k.nodes[i]
         chosen = False
         for j in range(k.nouts):
             chosen = chosen or k.outs[j] == k.nodes[i]
@@ -362,15 +362,15 @@ cdef bint compute_after(Recipe row, Recipe root) except -1:
     return True
 
 
-cdef int choose_results(Kernel* k, Recipe root) except -1:
+cdef int choose_results(Kernel* k, Deferred root) except -1:
     """Set the outputs of an epilogue: ``root``, and the results of the same form that `write_along` chooses."""
-    cdef Recipe r
+    cdef Deferred r
     cdef int i
     k.outs[0] = <PyObject*>root
     k.nouts = 1
     write_along(k)
     for i in range(k.nouts):
-        r = <Recipe>k.outs[i]
+        r = <Deferred>k.outs[i]
         if i >= MOST_RESULTS or not r.contiguous or r.code != root.code:
             k.nouts = i
             break
@@ -378,31 +378,31 @@ cdef int choose_results(Kernel* k, Recipe root) except -1:
 
 
 cdef list nodes_to_hold(Kernel* k):
-    """References to the recipes of a kernel: code that runs before it may release them."""
+    """References to the deferred ops of a kernel: code that runs before it may release them."""
     cdef int i
-    return [<Recipe>k.nodes[i] for i in range(k.nnodes)]
+    return [<Deferred>k.nodes[i] for i in range(k.nnodes)]
 
 
 cdef list storages_to_fill(Kernel* k):
     """The storages that an epilogue writes; `memory_of` allocates their memory."""
     cdef int i
     for i in range(k.nouts):
-        k.storages[i] = (<Recipe>k.outs[i]).storage
+        k.storages[i] = (<Deferred>k.outs[i]).storage
     return [<Storage>k.storages[i] for i in range(k.nouts)]
 
 
 cdef int finish_results(Kernel* k, list storages) except -1:
     """Mark the results of an epilogue as computed."""
-    cdef Recipe r
+    cdef Deferred r
     cdef int i
     for i in range(len(storages)):
-        r = <Recipe>k.outs[i]
-        if (<Storage>storages[i]).recipe is r:
+        r = <Deferred>k.outs[i]
+        if (<Storage>storages[i]).deferred is r:
             finish(r, <Storage>storages[i])
     return 0
 
 
-cdef int tell_row(Recipe r, Prologue* p, Epilogue* e) except -1:
+cdef int tell_row(Deferred r, Prologue* p, Epilogue* e) except -1:
     """Tell the watcher of a deferred row-wise op."""
     cdef int64_t whole = r.count * ITEMSIZE[r.code], read = 0, results = 1
     cdef list before = [], after = []
@@ -419,5 +419,5 @@ cdef int tell_row(Recipe r, Prologue* p, Epilogue* e) except -1:
 
 cdef int tell_prologue(Prologue* p) except -1:
     if is_watched():
-        tell(&p.kernel, [], <Recipe>p.kernel.nodes[p.kernel.nnodes - 1])
+        tell(&p.kernel, [], <Deferred>p.kernel.nodes[p.kernel.nnodes - 1])
     return 0

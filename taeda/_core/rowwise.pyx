@@ -8,12 +8,12 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from .memory cimport unsettled
+from .memory cimport n_deferred
 from .devices cimport elsewhere, kernel_place
 from .planners cimport build, known, known_key, new_owner, of_dtype, of_key
 from .pool cimport kernel_t, launch as run_kernel
 from .indexing cimport flag_back, flag_there
-from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, Rows, begin, end, holds_values
+from .deferred cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, Rows, begin, end, holds_values
 from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, launch_rows
 from .rows cimport RowOp, epilogue_parts, memory_of, prologue_of, prologue_parts, defer_rows, tell_prologue
 from .tensor cimport (
@@ -191,8 +191,8 @@ cdef class Rowwise(RowOp):
             t = self.defer(x, more, first, p, q)
             if t is not None:
                 return t
-        late = (self.computes and unsettled and not columns and source is x and x.count
-                and holds_values(x) and x.storage.recipe is not None)
+        late = (self.computes and n_deferred and not columns and source is x and x.count
+                and holds_values(x) and x.storage.deferred is not None)
         for i in range(self.nouts):
             shape, kind = self.outs[2 * i], self.outs[2 * i + 1]
             code = I64 if kind == b"i" else acc if kind == b"a" else x.code if out is None else out.code

@@ -21,9 +21,9 @@ from .indexing cimport (
     ADD, GET, MUL, OUT_OF_BOUNDS, OUT_OF_RANGE, PUT, as_index, in_range, is_late, move_along, move_rows, positions_of,
     select_where, take_rows,
 )
-from .memory cimport unsettled
+from .memory cimport n_deferred
 from .recorder cimport NUMBERS, note_filled
-from .slices cimport computed_from, leaves_of
+from .deferred_slices cimport computed_from, leaves_of
 from .tensor import current_mode, fitting, is_infinite_in, memory_overlap
 from .tensor cimport (
     BF16,
@@ -127,12 +127,12 @@ def gather(Tensor input, dim, Tensor index, sparse_grad=False):
     cdef Tensor out
     if index.count and not fits(input, at, index, None):
         EXPLAIN["along"]("gather", input, at, index, None)
-    if unsettled and index.nd == input.nd and index.count * FEW <= input.count:  # compute only the gathered elements
+    if n_deferred and index.nd == input.nd and index.count * FEW <= input.count:  # compute only the gathered elements
         leaves = leaves_of(input)
         if leaves is not None:
-            before = unsettled
+            before = n_deferred
             leaves = [gather(leaf, at, index) for leaf in leaves]
-            if unsettled == before:  # none of it has been computed since
+            if n_deferred == before:  # none of it has been computed since
                 return computed_from(input, leaves, index)
     out = empty_tensor(input.code, index.nd, index.sizes)
     if index.count and not move_along(as_vector(input), as_vector(out), as_vector(index), at, GET):

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from . cimport atomics
-from .memory cimport Storage, foreign_storage, root, settle
+from .memory cimport Storage, ensure_computed, foreign_storage, root
 from .tensor cimport Tensor
 
 from .tensor import follow_storage
@@ -249,7 +249,7 @@ cdef char* relocate(Storage storage, Segment segment, int64_t start) except NULL
     """Give ``storage`` the memory at ``start``; where its old memory was."""
     cdef char* old
     cdef Storage kept
-    settle(storage)
+    ensure_computed(storage)
     old = storage.data
     if start < 0 or start > segment.nbytes - storage.capacity:
         raise ValueError(f"Segment: expected room for {storage.capacity} bytes at {start} of {segment.nbytes}")

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from .dims cimport ceil_div
-from .planners cimport IN_SLOT, hosted
+from .planners cimport IN_SLOT, host_function
 from .pool cimport grain_of, kernel_t, launch_work
 from .tensor cimport U8, Tensor, address_of, empty_tensor, host_tensor, zero_bytes
 
@@ -42,4 +42,5 @@ cdef int run_in_slots(Slots* s, kernel_t fn, char** given, int64_t pointers, con
     memcpy(more + 3, arg, args * 8)
     ptr[0], ptr[1] = <char*>fn, s.data
     more[0], more[1], more[2] = s.count, s.size, pointers
-    return launch_work(hosted(IN_SLOT), ptr, <int>pointers + 2, more, <int>args + 3, tasks, grain_of(work, tasks), work)
+    return launch_work(host_function(IN_SLOT), ptr, <int>pointers + 2, more, <int>args + 3, tasks,
+                       grain_of(work, tasks), work)

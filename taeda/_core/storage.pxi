@@ -30,10 +30,10 @@ cdef class Storage:
             memcpy(self.data, <const char*>given, n) if given is not None else memset(self.data, 0, n)
 
     def __dealloc__(self):
-        if self.recipe is not None:
-            self.recipe.storage = NULL
-        if self.heir is not None:
-            self.heir.storage, self.heir.last = NULL, self.version
+        if self.deferred is not None:
+            self.deferred.storage = NULL
+        if self.original is not None:
+            self.original.storage, self.original.last = NULL, self.version
         while self.readers != NULL:
             leave(self.readers)
         if self.owner is None and self.data != NULL and self.late is None:
@@ -58,12 +58,12 @@ cdef class Storage:
         So it does not count as exposed, after which no op that reads it is deferred.
         """
         self.need_bytes()
-        settle(self)
+        ensure_computed(self)
         return memoryview(export_of(self, True))
 
     def _address(self):
         """The address of the first byte, for comparing it with others; 0 on device meta."""
-        settle(self)
+        ensure_computed(self)
         return 0 if self.device == META_NUMBER else <uintptr_t>self.data
 
     def data_ptr(self):
@@ -141,7 +141,7 @@ cdef class Storage:
                                f"{source.nbytes()}")
         cdef Storage there = source.untyped().cpu()
         if self.device > META_NUMBER:
-            settle(self)
+            ensure_computed(self)
             devices[self.device].copy(self.device, self.data, there.data, self.capacity, FROM_HOST)
             end_call()
             self.version += 1
@@ -152,7 +152,7 @@ cdef class Storage:
     def fill_(self, int value):
         """Every byte ``value``; gives the storage."""
         self.need_bytes()
-        settle(self)
+        ensure_computed(self)
         memset(self.data, value, self.capacity)
         self.version += 1
         return self
@@ -320,7 +320,7 @@ cdef class Storage:
         cdef Storage made = Storage.__new__(Storage)
         made.born = generation
         give_block(made, self.capacity, self.device)
-        settle(self)
+        ensure_computed(self)
         if self.device > META_NUMBER:
             devices[self.device].copy(self.device, made.data, self.data, self.capacity, WITHIN)
             end_call()
@@ -493,7 +493,7 @@ cdef int resize_storage(Storage storage, int64_t nbytes, bint tell) except -1:
             f"Trying to resize storage that is not resizable: a NumPy array, a memoryview or another library shows its "
             f"{storage.capacity} bytes; clone the tensor first, or delete the array"
         )
-    settle(storage)
+    ensure_computed(storage)
     if 0 <= nbytes <= storage.block or (nbytes >= 0 and storage.block and not storage.device
                                         and class_of(nbytes) == class_of(storage.block)):
         # The memory of a shrunken storage is kept: its tensors may still show elements that are there.

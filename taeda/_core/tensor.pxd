@@ -5,7 +5,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from .devices cimport elsewhere
-from .memory cimport Heir, Reader, Storage, settle, unsettled
+from .memory cimport Original, Reader, Storage, ensure_computed, n_deferred
 from .pool cimport kernel_t
 from .recorder cimport note_held, refuse_recording
 
@@ -86,7 +86,7 @@ cdef class Tensor:
     cdef object grad_
     cdef Tensor base             # the tensor that this one is a differentiable view of
     cdef int64_t view_version    # the storage's version when grad_fn_ was set on a view
-    cdef int64_t version_offset  # its version is the storage's plus this: see becoming.pxi
+    cdef int64_t version_offset  # its version is the storage's plus this: see set_data.pxi
     cdef int64_t replaced        # how often its memory or its form was replaced; upper half: how often it was swapped
     cdef object hooks            # hooks of a leaf: dict id -> function
     cdef object post_hooks       # after accumulation into .grad
@@ -141,7 +141,7 @@ cdef class Saved:
     cdef Tensor tensor
     cdef Node made_by
     cdef int nr
-    cdef Storage storage         # the tensor's storage then; None if its twin is kept
+    cdef Storage storage         # the tensor's storage then; None if its lazy copy is kept
     cdef int64_t version
     cdef int64_t replaced        # the tensor's count of that name
     cdef bint is_output
@@ -150,7 +150,7 @@ cdef class Saved:
     cdef Tensor leaf             # packed leaf: the leaf itself, as second derivatives lead to it
     # of an output that was written in place through a view: a weak reference to its CopySlices
     cdef object written
-    cdef Heir heir               # the storage of the twin that is kept in the tensor's place; else None
+    cdef Original original               # the storage of the lazy copy that is kept in the tensor's place; else None
     cdef ReaderEntry entry       # its entry among the storage's readers; None if it has none
 
 cdef class CopySlices:
@@ -274,15 +274,15 @@ cdef bint same_sizes(Tensor a, Tensor b) noexcept
 # A function that may defer a pointwise op, into a new tensor or a given one. It returns the result, or None if the op
 # must be computed at once. Below it, a function that computes storages together.
 ctypedef object (*recorder_t)(Op, PyObject**, int, int, int, Tensor)
-ctypedef int (*settle_all_t)(list) except -1
+ctypedef int (*compute_all_t)(list) except -1
 ctypedef bint (*compute_into_t)(Tensor, Tensor) except -1
 ctypedef int (*give_memory_t)(Storage) except -1
-ctypedef Tensor (*twin_of_t)(Tensor, bint)
+ctypedef Tensor (*lazy_copy_of_t)(Tensor, bint)
 ctypedef Tensor (*run_again_t)(Op, PyObject**, Tensor)
-ctypedef bint (*keep_twin_t)(Tensor, Tensor) except -1
-cdef void set_recorder(recorder_t recorder, settle_all_t settle_all, compute_into_t compute_into,
-                       give_memory_t give_memory, twin_of_t twin_of, run_again_t run_again,
-                       keep_twin_t keep_twin) noexcept
+ctypedef bint (*keep_lazy_copy_t)(Tensor, Tensor) except -1
+cdef void set_recorder(recorder_t recorder, compute_all_t compute_all, compute_into_t compute_into,
+                       give_memory_t give_memory, lazy_copy_of_t lazy_copy_of, run_again_t run_again,
+                       keep_lazy_copy_t keep_lazy_copy) noexcept
 # Memory for a storage that has none yet, before another tensor shares it.
 cdef int need_memory(Storage storage) except -1
 cdef int recorders           # threads that put ops off
@@ -302,7 +302,7 @@ cdef bint is_as_saved(Saved s) except -1
 cdef object resolved(object t)
 cdef bint has_mode() noexcept
 cdef bint looks_for_nan() noexcept
-cdef int settle_late(list storages) except -1
+cdef int compute_late(list storages) except -1
 cdef int swap_no_grad(int value) noexcept
 cdef int grad_setting() noexcept
 # What results depend on beside the arguments: the default dtype, the inference mode.
@@ -331,7 +331,7 @@ cdef int scalar_code(object x) except -1
 cdef int parse_sizes(object sizes, int64_t* out) except -1
 cdef int check_device(object where) except -1
 cdef int wrap_dim(object dim, int ndim, str name) except -1
-cdef char* settled_address(Tensor t, bint conjugates=*, bint reading=*) except? NULL nogil
+cdef char* computed_address(Tensor t, bint conjugates=*, bint reading=*) except? NULL nogil
 cdef char* refuse_elements(Tensor t) except NULL
 
 
@@ -343,13 +343,13 @@ cdef inline bint is_plain(PyObject* x) noexcept:
 cdef inline char* address_of(Tensor t) except? NULL nogil:
     """The address of the elements of ``t``. Computes deferred ones first; raises if the memory does not hold what
     ``t`` shows."""
-    return t.raw if t.holds == VALUES and not unsettled else settled_address(t)
+    return t.raw if t.holds == VALUES and not n_deferred else computed_address(t)
 
 
 cdef inline char* address_to_read(Tensor t) except? NULL:
     """`address_of` for reading only. Deferred reads of the same memory by others need not be computed first."""
-    return (t.raw if t.holds == VALUES and (not unsettled or t.storage.recipe is None)
-            else settled_address(t, False, True))
+    return (t.raw if t.holds == VALUES and (not n_deferred or t.storage.deferred is None)
+            else computed_address(t, False, True))
 
 
 cdef inline char* elements_of(Tensor t) except? NULL:
@@ -362,7 +362,7 @@ cdef inline char* elements_of(Tensor t) except? NULL:
 cdef inline char* operand(Tensor t) except? NULL:
     """The address of an operand. A tensor with memory that is met while planning is kept for the plan."""
     if elsewhere and t.device_type == 0:
-        settle(t.storage)
+        ensure_computed(t.storage)
         note_held(t.storage, t.storage.data, t.storage.capacity)
     return address_of(t)
 
@@ -374,9 +374,9 @@ cdef inline bint is_conjugate_view(Tensor t) noexcept:
 
 cdef inline char* stored_at(Tensor t) except? NULL nogil:
     """The address of the elements of ``t``, or of their conjugates (negatives), which the caller handles."""
-    return t.raw if t.holds != NOTHING and t.device_type == 0 and not unsettled else settled_address(t, True)
+    return t.raw if t.holds != NOTHING and t.device_type == 0 and not n_deferred else computed_address(t, True)
 
 
 cdef inline char* stored_to_read(Tensor t) except? NULL nogil:
     """`stored_at` for reading only."""
-    return t.raw if t.holds != NOTHING and t.device_type == 0 and not unsettled else settled_address(t, True, True)
+    return t.raw if t.holds != NOTHING and t.device_type == 0 and not n_deferred else computed_address(t, True, True)

@@ -1,8 +1,8 @@
 # cython: embedsignature=True, embedsignature.format=clinic
 """Tensor, the graph and the call path. One compilation unit, in the order in which it is read:
 
-``dtype.pxi`` types and promotion; ``making.pxi`` new tensors; ``addresses.pxi`` who may reach their elements;
-``tensor.pxi`` the object; ``scalars.pxi`` elements as numbers; ``hooks.pxi``; ``becoming.pxi`` what gives a tensor
+``dtype.pxi`` types and promotion; ``new_tensor.pxi`` new tensors; ``addresses.pxi`` who may reach their elements;
+``tensor.pxi`` the object; ``scalars.pxi`` elements as numbers; ``hooks.pxi``; ``set_data.pxi`` what gives a tensor
 other contents; ``graph.pxi`` what recording leaves behind, ``inplace.pxi`` where a tensor was written to,
 ``function.pxi`` a user's own operations; ``arguments.pxi`` checks; ``call.pxi`` the one path of every op,
 ``modes.pxi`` and ``overrides.pxi`` who sees a call before; ``composite.pxi`` functions written in ops;
@@ -37,14 +37,14 @@ from .devices cimport (
 )
 from .dims cimport contiguous_strides, count_of, distance, merge_dims, overflows_times, plus, times
 from .memory cimport (
-    Heir, Storage, begin_generation, enter, export_of, foreign_storage, keeps_address, late_storage, leave, new_storage,
-    resize_storage, root, settle, settle_to_read, show, unsettled,
+    Original, Storage, begin_generation, compute_to_read, ensure_computed, enter, export_of, foreign_storage,
+    keeps_address, late_storage, leave, n_deferred, new_storage, resize_storage, root, show,
 )
 from .callbacks import callbacks
 from .devices import ABSENT, DEVICES, DEVICE_TYPES, accelerator, device_count, is_registered
 from .machine import stream_bytes
 from .memory import on_move
-from .planners cimport RUN_PIECE, hosted, keep, known, new_owner, of_family, planner_of
+from .planners cimport RUN_PIECE, host_function, keep, known, new_owner, of_family, planner_of
 from .planners import add_planner
 from .pool cimport Watch, heed, kernel_t, launch as run_kernel, watch
 from .recorder cimport is_observing, note_held, refuse_recording
@@ -148,12 +148,12 @@ cpdef int forward_levels() noexcept:
 
 
 include "dtype.pxi"
-include "making.pxi"
+include "new_tensor.pxi"
 include "addresses.pxi"
 include "tensor.pxi"
 include "scalars.pxi"
 include "hooks.pxi"
-include "becoming.pxi"
+include "set_data.pxi"
 include "buffer.pxi"
 include "graph.pxi"
 include "inplace.pxi"
@@ -178,8 +178,8 @@ set_namespace(NAMESPACE)
 on_move(follow_storage)
 
 
-#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
-HOSTED = {
+#: Functions of this module that launches run, and their addresses: `kernels/host_functions.py` has each as a kernel.
+HOST_FUNCTIONS = {
     "copy_piece": <size_t><void*>copy_piece,
     "zero_piece": <size_t><void*>zero_piece,
 }

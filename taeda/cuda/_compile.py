@@ -122,7 +122,7 @@ def _each_element(
     operands: tuple[tuple[int, int, str], ...], outs: int,
 ) -> None:  # fmt: skip
     """``together`` neighbouring elements of a pointwise kernel: the numbers are those of ``run_piece``
-    (``kernels/hosted.py``), with the number of threads that have so many in the place of the first.
+    (``kernels/host_functions.py``), with the number of threads that have so many in the place of the first.
 
     What is contiguous is read and written by one access for all of them. Between, elements are in memory of the thread,
     which LLVM makes registers. The threads that follow have an element each: what is left of one dimension. ``narrow``:

@@ -18,7 +18,7 @@ from .._core.gemm import take_halves
 from .._core.random import draw_there
 from .._core.unfolded import take_tiles
 from ..kernels.copy import copy_item
-from ..kernels.hosted import NAMES, hosted
+from ..kernels.host_functions import NAMES, host_function
 from ..kernels.ir import TYPES, Function
 from ..kernels.target import Target
 from . import _attention, _compile, _convolution, _driver, _native, _products, _reduce, _scatter, _select, _sort
@@ -30,8 +30,8 @@ _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 #: The names of the functions of the core that launches run, by address.
 _HOSTED = {
     address: name
-    for module in ("tensor", "moves")
-    for name, address in importlib.import_module(f"taeda._core.{module}").HOSTED.items()
+    for module in ("tensor", "block_copy")
+    for name, address in importlib.import_module(f"taeda._core.{module}").HOST_FUNCTIONS.items()
 }
 
 
@@ -123,7 +123,7 @@ _WAYS = {
 }
 
 
-def hosted_launch(number: int, address: int) -> int:
+def host_launch(number: int, address: int) -> int:
     """The number of the kernel, or of one of :data:`_WAYS`, that runs a function of the core on a device."""
     name = _HOSTED.get(address) or NAMES.get(address)
     if name is None:
@@ -131,7 +131,7 @@ def hosted_launch(number: int, address: int) -> int:
             f"device cuda:{number - _native.first_number()} was given a function of the processor at {address:#x}, for "
             "which there is no kernel"
         )
-    return _WAYS.get(name) or add_kernel(hosted(name))
+    return _WAYS.get(name) or add_kernel(host_function(name))
 
 
 # ---- the devices -----------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def find() -> str | None:
     except (_driver.MissingError, _driver.CudaError) as error:
         _why = str(error)
         return _why
-    _native.set_hooks(_driver.error_of, entry, hosted_launch, item_kernel, HOOKS["explain"], _join)
+    _native.set_hooks(_driver.error_of, entry, host_launch, item_kernel, HOOKS["explain"], _join)
     contexts = [get(POINTER, "cuDevicePrimaryCtxRetain", device.handle) for device in made]
     number = register_device("cuda", made.__getitem__, len(made))
     _native.take_devices(number, contexts, os.environ.get("TAEDA_CUDA_BLOCKING") == "1")

@@ -113,7 +113,7 @@ def fill_table(*addresses):
 
 cdef object ERROR = None      # error(result, what): the exception for a result of the driver
 cdef object BUILD = None      # build(kernel, pointers, words, inner, form): the entry of a kernel, an address
-cdef object HOSTED = None     # hosted(number, address): the kernel of a function of the core, or a Way of launching
+cdef object HOST_FUNCTIONS = None   # (number, address): the kernel of a function of the core, or a Way of launching
 cdef object ITEM = None       # item(nbytes): the kernel that copies one item, an address
 cdef object EXPLAIN = None    # explain(memory, bytes): the message where there is no more
 cdef kernel_t ELEMENTS = NULL  # `run_piece`, once it was launched
@@ -122,11 +122,11 @@ cdef void* contexts[MOST_DEVICES]   # by index
 cdef bint forked = False      # this process was forked from one that used a device
 
 
-def set_hooks(error, build, hosted, item, explain, join):
-    """Set what this module calls for what is rare: errors, a kernel's first launch, launches of kernels of `hosted.py`,
+def set_hooks(error, build, host_function, item, explain, join):
+    """Set what this module calls for what is rare: errors, a kernel's first launch, launches of functions of the core,
     a lack of memory."""
-    global ERROR, BUILD, HOSTED, ITEM, EXPLAIN, JOIN
-    ERROR, BUILD, HOSTED, ITEM, EXPLAIN, JOIN = error, build, hosted, item, explain, join
+    global ERROR, BUILD, HOST_FUNCTIONS, ITEM, EXPLAIN, JOIN
+    ERROR, BUILD, HOST_FUNCTIONS, ITEM, EXPLAIN, JOIN = error, build, host_function, item, explain, join
 
 
 def after_fork():
@@ -934,7 +934,7 @@ cdef struct Kernel:
 
 cdef Kernel table[MOST_KERNELS]
 cdef int64_t nkernels = 0
-cdef dict hosted_kernels = {}  # by (number, address): what launches of the core's functions run
+cdef dict host_kernels = {}  # by (number, address): what launches of the core's functions run
 
 
 def add_kernel(bint calls, int64_t threads, elements, transposes, int64_t lines, int64_t number):
@@ -1262,15 +1262,15 @@ cdef enum:                     # what a function of the core does that has no ke
 TRANSPOSES, SLOTS, COPIES, CLEARS, PIECES = _TRANSPOSES, _SLOTS, _COPIES, _CLEARS, _PIECES
 
 
-cdef int launch_hosted(int number, kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg,
+cdef int launch_on_host(int number, kernel_t fn, char** ptr, int nptr, const int64_t* arg, int narg,
                        int64_t total) except -1:
     """A launch of a function of the core: of its kernel, or what else does the same."""
     global ELEMENTS
     cdef uintptr_t way
     cdef int index = number - FIRST
-    cdef object made = hosted_kernels.get((number, <uintptr_t>fn))
+    cdef object made = host_kernels.get((number, <uintptr_t>fn))
     if made is None:
-        made = hosted_kernels[number, <uintptr_t>fn] = HOSTED(number, <uintptr_t>fn)
+        made = host_kernels[number, <uintptr_t>fn] = HOST_FUNCTIONS(number, <uintptr_t>fn)
     way = made
     if way == _TRANSPOSES:
         launch_transposed(index, ptr, arg)
@@ -1597,7 +1597,7 @@ cdef void launch_row(int number, kernel_t kernel, char** ptr, int nptr, const in
         elif kernel == ELEMENTS:
             launch_elements(number - FIRST, ptr, nptr, arg, narg)
         else:
-            launch_hosted(number, kernel, ptr, nptr, arg, narg, total)
+            launch_on_host(number, kernel, ptr, nptr, arg, narg, total)
         if BLOCKING and not capturing:
             synchronise_row(number)
     except BaseException as error:

@@ -1,7 +1,7 @@
 """Static replay: calls of a function are replayed without its Python code.
 
 The first call with arguments of one form runs as usual. The next calls are observed: they run, and their launches are
-recorded (``taeda/_core/observing.pyx``). After two calls that did the same, later calls replay these launches.
+recorded (``taeda/_core/trace_record.pyx``). After two calls that did the same, later calls replay these launches.
 
 A trace is used only if it is valid for the call: the arguments have the same forms, equal numbers, the same other
 objects; the objects that the function's code leads to have not changed (:func:`guard`); and the same leaves have
@@ -25,9 +25,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from taeda._core.guard import Guard, key_of
-from taeda._core.observing import observe
 from taeda._core.recorder import on_refusal
 from taeda._core.replay import Repeated, Trace
+from taeda._core.trace_record import record_trace
 
 from .._core import fusion, settings
 from .._typed import Tensor
@@ -257,7 +257,7 @@ class Static(Repeated):
         variant = "usual" if contest is None else contest.variant
         walk = guard([self.function, *form.others, *form.roots])
         before = _drawn()
-        result, trace = observe(functools.partial(VARIANTS[variant], self.function), args, kwargs, tensors)
+        result, trace = record_trace(functools.partial(VARIANTS[variant], self.function), args, kwargs, tensors)
         why, for_good = self._refusal(form, walk, tensors, trace)
         if why is None and before != _drawn():
             why, for_good = "the call draws random numbers from Python or NumPy", True

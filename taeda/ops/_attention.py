@@ -152,7 +152,7 @@ def attention_backward(
     """Gradients of queries, keys and values.
 
     Where those are parts of one tensor, their gradients are parts of one in the same places, which a derivative that
-    joins them finds done (see ``moves.adjoining``).
+    joins them finds done (see ``block_copy.adjoining``).
     """
     there = own()
     if there is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import _core
-from .._core.planners import hosted_kernel
-from .._core.tensor import HOSTED
+from .._core.planners import host_kernel
+from .._core.tensor import HOST_FUNCTIONS
 
 PIECE = 1 << 19  # multiplications worth a piece of their own
 
@@ -15,9 +15,9 @@ def launch_in_slots(address: int, tensors: tuple, args: tuple, slot: int, tasks:
     memory = _core.empty(
         (count * (size + 64),), _core.uint8
     )  # a line per slot that tells whether it is taken, then the slots
-    _core.launch(HOSTED["zero_piece"], (memory,), (), count * 64, count * 64)
+    _core.launch(HOST_FUNCTIONS["zero_piece"], (memory,), (), count * 64, count * 64)
     pieces = -(-tasks // (PIECE // max(each, 1) + 1))
     if 1 < pieces < 8:
         pieces += pieces & 1  # few pieces come in pairs of one size
     given, more = (address, memory, *tensors), (count, size, len(tensors), *args)
-    _core.launch(hosted_kernel("in_slot"), given, more, tasks, -(-tasks // pieces))
+    _core.launch(host_kernel("in_slot"), given, more, tasks, -(-tasks // pieces))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._core import between, empty, empty_like, float32, float64, launch
+from .._core import empty, empty_like, float32, float64, fused_batch_norm, launch
 from .._core.formats import is_channels_last
 from .._core.fusion import defers_ops
 from .._core.planners import kept
@@ -191,7 +191,7 @@ def _batch_form(shape, dtype, *signatures):
     _batch_plan(shape, dtype, True, *signatures)  # the checks
     m, v, w, b = _dtypes(*signatures)
     operands = ((dtype,), dtype, dtype, m, v, (dtype,), w, b)
-    return between.BatchNorm(*_Channels(shape, dtype).form(kernels.batch_norm, operands))
+    return fused_batch_norm.BatchNorm(*_Channels(shape, dtype).form(kernels.batch_norm, operands))
 
 
 @pointwise(
@@ -276,7 +276,7 @@ def _batch_norm_backward_between(
         dx, dw, db = empty_like(input), empty_like(mean), empty_like(mean)
         key, *rest = _batch_backward_form(input.shape, input.dtype, True, None if weight is None else weight.dtype)
         tensors = (dx, dw, db, grad, input, mean, rstd, weight)
-        if between.compute_gradient("normalize.batch_norm_backward", key, grad, tensors, *rest):
+        if fused_batch_norm.compute_gradient("normalize.batch_norm_backward", key, grad, tensors, *rest):
             dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
             return dx, dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
     return _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs)

@@ -6,17 +6,17 @@ from itertools import pairwise
 from operator import index
 
 from .. import _core
-from .._core import Tensor, moves, renamed
+from .._core import Tensor, block_copy, renamed
 from .._core import tensor as core
 from .._core.callbacks import callbacks
 from .table import Ints, alias, composite, is_index, primitive, view
 from .views import reshape, slice_view, unsqueeze
 
-callbacks.copy_transposed = moves.copy_transposed
+callbacks.copy_transposed = block_copy.copy_transposed
 
 
 @primitive(
-    moves.cat, method=False, out="type", out_apart=("tensors",), autocast="widest", canonical=True, moves=True
+    block_copy.cat, method=False, out="type", out_apart=("tensors",), autocast="widest", canonical=True, moves=True
 )  # fmt: skip
 def cat(tensors, dim=0):
     """The tensors one after the other along a dimension that they have.
@@ -61,7 +61,7 @@ concat = alias(cat, "concat", method=False)
 concatenate = alias(cat, "concatenate", method=False)
 
 
-@primitive(moves.stack, method=False, out="type", out_apart=("tensors",), autocast="widest", moves=True)
+@primitive(block_copy.stack, method=False, out="type", out_apart=("tensors",), autocast="widest", moves=True)
 def stack(tensors, dim=0):
     """The tensors side by side along a new dimension: ``stack(tensors)[i]`` is ``tensors[i]``.
 
@@ -101,7 +101,7 @@ def adjoined(pieces, dim, stacked):
 
     For derivatives: nothing else writes to their pieces. ``stacked``: along a new dimension.
     """
-    joined = moves.adjoining(pieces, dim, stacked)
+    joined = block_copy.adjoining(pieces, dim, stacked)
     return (stack if stacked else cat)(pieces, dim) if joined is None else joined
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .. import _core
-from .._core import moves
+from .._core import block_copy
 from .._warn import warn_once
 from .creation import arange
 from .joining import cat, stack
@@ -16,7 +16,7 @@ from .views import diagonal, diagonal_backward, expand, reshape
 # ---- triangles and diagonals -----------------------------------------------------------------------------------------
 
 
-@primitive(moves.tril, inplace=True, out="same", batch="trailing")
+@primitive(block_copy.tril, inplace=True, out="same", batch="trailing")
 def tril(input, diagonal=0):
     """The lower triangle of matrices, zero elsewhere.
 
@@ -49,7 +49,7 @@ tril.traits["lowering"] = _triangle(lambda columns, rows: columns <= rows)
 tril.vjp(input=lambda g, diagonal: tril(g, diagonal))
 
 
-@primitive(moves.triu, inplace=True, out="same", batch="trailing")
+@primitive(block_copy.triu, inplace=True, out="same", batch="trailing")
 def triu(input, diagonal=0):
     """The upper triangle of matrices, zero elsewhere.
 

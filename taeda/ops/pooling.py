@@ -6,10 +6,10 @@ import math
 
 from .. import _core
 from .._core import Tensor
+from .._core.deferred_max_pool import Placed
 from .._core.formats import is_channels_last, keep_format
 from .._core.fusion import defers_ops
 from .._core.plan import once_per_form
-from .._core.planes import Placed
 from .._core.planners import kept
 from ..kernels import pool as kernels
 from ..kernels import pool_last

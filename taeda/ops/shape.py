@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _core
-from .._core import Tensor, moves
+from .._core import Tensor, block_copy
 from .._core import indexing as core_indexing
 from .._core import tensor as core
 from .._core.formats import is_channels_last
@@ -21,7 +21,7 @@ _LAUNCH = 1 << 15
 
 
 @primitive(
-    moves.flip, variadic="dims", samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())],
+    block_copy.flip, variadic="dims", samples=lambda m: [((m(3, 4), d), {}) for d in ((0,), (1,), (0, 1), ())],
     batch="along", canonical=True, moves=True,
 )  # fmt: skip
 def flip(input, dims):
@@ -117,7 +117,7 @@ def rot90(input, k=1, dims=(0, 1)):
     return transpose(transposed, first, second)
 
 
-@primitive(moves.roll, samples=lambda m: [((m(3, 4), 2), {}), ((m(3, 4), (1, -5), (0, 1)), {})], moves=True)
+@primitive(block_copy.roll, samples=lambda m: [((m(3, 4), 2), {}), ((m(3, 4), (1, -5), (0, 1)), {})], moves=True)
 def roll(input, shifts, dims=None):
     """The elements moved by ``shifts`` along ``dims``; those that fall off the end come back at the start.
 
@@ -166,7 +166,7 @@ roll.vjp(input=_roll_backward)
 
 
 @primitive(
-    moves.repeat, variadic="repeats", samples=lambda m: [((m(3, 4), (2, 1, 3)), {}), ((m(3), (2,)), {})],
+    block_copy.repeat, variadic="repeats", samples=lambda m: [((m(3, 4), (2, 1, 3)), {}), ((m(3), (2,)), {})],
     canonical=True, moves=True,
 )  # fmt: skip
 def repeat(input, repeats):
@@ -245,7 +245,9 @@ def _positions(repeats, output_size):
     return out
 
 
-@primitive(moves.repeat_each, method=False, out=False, samples=lambda m: [((m(3, 4), 2, 1), {}), ((m(3), 3, 0), {})])
+@primitive(
+    block_copy.repeat_each, method=False, out=False, samples=lambda m: [((m(3, 4), 2, 1), {}), ((m(3), 3, 0), {})]
+)
 def repeat_each(input, repeats, dim):
     """Each slice along ``dim`` repeated in place a number of times: :func:`repeat_interleave` of a number."""
 
@@ -329,8 +331,8 @@ def _padded(shape, pad):
 
 
 @primitive(
-    moves.pad_constant, method=False, samples=lambda m: [((m(3, 4), (1, 2)), {}), ((m(3, 4), (-1, 2, 1, 0), 5), {})],
-    batch="trailing", canonical=True,
+    block_copy.pad_constant, method=False, batch="trailing", canonical=True,
+    samples=lambda m: [((m(3, 4), (1, 2)), {}), ((m(3, 4), (-1, 2, 1, 0), 5), {})],
 )  # fmt: skip
 def constant_pad_nd(input, pad, value=0):
     """``input`` with ``value`` around it.
@@ -356,7 +358,7 @@ _EDGE_SAMPLES = lambda m: [((m(5, 6), (1, 2, 2, 0), mode), {}) for mode in ("ref
 
 
 @primitive(
-    moves.pad_edges, method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES, canonical=True, planned=True
+    block_copy.pad_edges, method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES, canonical=True, planned=True
 )
 def edge_pad(input, pad, mode):
     """``input`` extended beyond its edges; amounts as for :func:`constant_pad_nd`, none negative."""
@@ -367,7 +369,7 @@ def edge_pad_backward(input, pad, mode):
     """The adjoint of :func:`edge_pad`: in the opposite order, padding is added to the elements that it copied, and cut
     off.
     """
-    inside, pairs = moves.edges(input.clone(), pad, mode)
+    inside, pairs = block_copy.edges(input.clone(), pad, mode)
     if inside.numel():
         for beside, shown in reversed(pairs):
             for d in range(shown.dim()):
@@ -433,7 +435,7 @@ def pad(input, pad, mode="constant", value=None):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value:
         raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
-    if isinstance(pad, tuple) and moves.fits(input, pad, mode):
+    if isinstance(pad, tuple) and block_copy.fits(input, pad, mode):
         return edge_pad(input, pad, mode)
     count, dims = len(pad) // 2, input.dim()
     if len(pad) % 2 or count > dims or min(pad, default=0) < 0:

@@ -17,7 +17,7 @@ from typing import Any
 
 from .._core.devices import DEVICE_TYPES, Contract, register_device
 from ..kernels.build import is_kernel, source
-from ..kernels.hosted import NAMES
+from ..kernels.host_functions import NAMES
 
 __all__ = ["Far", "count_launches"]
 

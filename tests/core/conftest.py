@@ -16,12 +16,12 @@ def everything():
     fusion.set_least(before)
     assert not _core.defer_ops(False)
     gc.collect()
-    assert fusion.count_recipes() == 0
+    assert fusion.count_deferred() == 0
 
 
 @pytest.fixture
 def kernels():
-    """The kernels of recipes that run: the names of their ops."""
+    """The kernels of deferred ops that run: the names of their ops."""
     found = []
     fusion.watch(lambda names, outs, *rest: found.append(names) if outs else None)
     yield found

@@ -22,7 +22,7 @@ def draw(*shape, seed=0, **options):
 def nothing_is_left():
     yield
     gc.collect()
-    assert fusion.count_recipes() == 0
+    assert fusion.count_deferred() == 0
 
 
 def network(*middle, width=WIDTH):

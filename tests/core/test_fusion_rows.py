@@ -98,7 +98,7 @@ def test_totals_that_are_kept_hold_nothing_back():
 
     with pytest.raises(KeyError):
         taeda.compile(function)(draw(50))
-    assert all(fusion.is_computed(t) for t in kept) and fusion.count_recipes() == 0
+    assert all(fusion.is_computed(t) for t in kept) and fusion.count_deferred() == 0
     assert [t.item() for t in kept] == [(draw(50) * i).sum().item() for i in range(3)]
 
 

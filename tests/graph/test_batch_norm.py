@@ -224,7 +224,7 @@ def test_nothing_is_left_where_nobody_asks():
 
     for _ in range(3):
         step()
-    assert fusion.count_recipes() == 0
+    assert fusion.count_deferred() == 0
     assert int(norm.num_batches_tracked) == 3 and norm.running_mean.abs().sum() > 0
 
 

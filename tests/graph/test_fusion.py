@@ -31,7 +31,7 @@ def test_hazard(name, everything):
     want = PROGRAMS[name]()
     taeda.manual_seed(0)
     assert_same(taeda.compile(PROGRAMS[name])(), want)
-    assert fusion.count_recipes() == 0
+    assert fusion.count_deferred() == 0
 
 
 def steps():

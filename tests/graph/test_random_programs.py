@@ -136,7 +136,7 @@ def compare(seed, shape):
         assert got == want, (seed, lines)
     else:
         assert_same(got, want)
-    assert fusion.count_recipes() == 0
+    assert fusion.count_deferred() == 0
     return isinstance(want, str)
 
 

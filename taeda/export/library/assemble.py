@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from taeda.kernels.build import Compiler, source
-from taeda.kernels.hosted import hosted
+from taeda.kernels.host_functions import host_function
 from taeda.kernels.ir import Function
 from taeda.kernels.routine import module_text
 from taeda.kernels.target import Target
@@ -78,6 +78,6 @@ def assemble(interface: Interface, tables: Tables, target: Target, beside: bytes
     names: dict[Kernel, str] = {k: f"kernel{i}" for i, k in enumerate(tables.kernels())}
     texts: Sequence[str] = [
         _driver_text(interface, tables, names.__getitem__, target, beside),
-        *(_kernel_text(hosted(k) if isinstance(k, str) else source(k), symbol) for k, symbol in names.items()),
+        *(_kernel_text(host_function(k) if isinstance(k, str) else source(k), symbol) for k, symbol in names.items()),
     ]
     return Compiler(target).objects_as_one(texts)

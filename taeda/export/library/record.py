@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from taeda._core import Tensor, contiguous_format, moves, replay, tensor
+from taeda._core import Tensor, block_copy, contiguous_format, replay, tensor
 from taeda._core.fusion import call
-from taeda._core.observing import observe
+from taeda._core.trace_record import record_trace
 from taeda.autograd.modes import no_grad
 from taeda.kernels.build import is_kernel
-from taeda.kernels.hosted import HOSTED, KERNEL_AT, NAMES
+from taeda.kernels.host_functions import HOST_FUNCTIONS, KERNEL_AT, NAMES
 from taeda.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from .refusals import op_of_launch, op_of_refusal
 
 #: By address: functions of the core that launches run, by name.
-_NAMES = {address: name for module in (tensor, moves) for name, address in module.HOSTED.items()}
+_NAMES = {address: name for module in (tensor, block_copy) for name, address in module.HOST_FUNCTIONS.items()}
 
 Kernel = str | int  # the name of a function of the core, or the address of a kernel
 
@@ -123,7 +123,7 @@ def record(call: Call, tensors: Sequence[Tensor], names: Sequence[str], dry: boo
         if not dry:
             call(*tensors)  # makes kernels and tables that are kept, as at the first call of a model
         for _ in range(2):
-            results, trace = observe(call, tuple(tensors), {}, tensors, dry, call.prepared)
+            results, trace = record_trace(call, tuple(tensors), {}, tensors, dry, call.prepared)
             if not isinstance(trace, replay.Trace):
                 if dry:  # the first call may keep a table
                     return record(call, tensors, names)
@@ -239,7 +239,7 @@ class _Reader:
         name = _NAMES.get(address) or NAMES.get(address)
         if name is None and is_kernel(address):
             return address
-        if name not in HOSTED:
+        if name not in HOST_FUNCTIONS:
             op = self.name_op(launch) if launch >= 0 else ""
             raise NotImplementedError(
                 f"build: {op}the model draws random numbers, or does something else that is no kernel; expected one "

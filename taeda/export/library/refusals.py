@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from taeda._core import Tensor
-from taeda._core.observing import observe
 from taeda._core.recorder import on_refusal
 from taeda._core.replay import launches_so_far
+from taeda._core.trace_record import record_trace
 from taeda._warn import caller_line
 from taeda.autograd.modes import no_grad
 from taeda.overrides import TorchFunctionMode
@@ -42,7 +42,7 @@ def op_of_refusal(call: Callable, tensors: Sequence[Tensor]) -> str:
     with _Names() as names, no_grad():
         on_refusal(here)
         try:
-            observe(call, tuple(tensors), {}, list(tensors))
+            record_trace(call, tuple(tensors), {}, list(tensors))
         finally:
             on_refusal(caller_line)
     return f", by {found[0]}" if found and found[0] else ""
@@ -51,5 +51,5 @@ def op_of_refusal(call: Callable, tensors: Sequence[Tensor]) -> str:
 def op_of_launch(call: Callable, tensors: Sequence[Tensor], launch: int) -> str:
     """The op of a launch by its number, as ``"op: "``; nothing where it is not known."""
     with _Names() as names, no_grad():
-        observe(call, tuple(tensors), {}, list(tensors))
+        record_trace(call, tuple(tensors), {}, list(tensors))
     return next((f"{name}: " for name, end in names.ends if end > launch), "")

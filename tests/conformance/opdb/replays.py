@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import taeda
 from taeda._core.guard import key_of
-from taeda._core.observing import observe
 from taeda._core.replay import MISS, Trace
+from taeda._core.trace_record import record_trace
 from taeda.graph.replay import guard
 from taeda.kernels.build import is_kernel
 
@@ -32,7 +32,7 @@ def attempt(function, args, kwargs) -> str:
     call(*given[0])
     for mine in given[1:3]:
         taeda.manual_seed(1)
-        result, trace = observe(call, tuple(mine), {}, mine)
+        result, trace = record_trace(call, tuple(mine), {}, mine)
         if not isinstance(trace, Trace):
             return f"- {trace[0]}"
         traces.append(trace)

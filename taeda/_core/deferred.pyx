@@ -1,4 +1,4 @@
-"""Recipes of deferred tensors: their list, and which thread may compute. ``fusion.pyx`` explains recipes."""
+"""Deferred ops of deferred tensors: their list, and which thread may compute. ``fusion.pyx`` explains deferred ops."""
 
 import atexit
 import os
@@ -52,7 +52,7 @@ cdef computer_t computer = NULL
 
 @cython.final
 @cython.no_gc
-cdef class Recipe(Pending):
+cdef class Deferred(Pending):
     """An op and its operands, whose result the memory of a storage should hold."""
 
     def __dealloc__(self):
@@ -60,12 +60,12 @@ cdef class Recipe(Pending):
 
 
 cdef class Later:
-    """Computes a recipe that is not pointwise."""
+    """Computes a deferred op that is not pointwise."""
 
-    cdef int run_alone(self, Recipe r) except -1:
+    cdef int run_alone(self, Deferred r) except -1:
         raise NotImplementedError
 
-    cdef bint compute_reader(self, Recipe root, int rows) except -1:
+    cdef bint compute_reader(self, Deferred root, int rows) except -1:
         return False
 
 
@@ -86,7 +86,7 @@ cdef void set_computer(computer_t function) noexcept:
     computer = function
 
 
-cdef int compute(Recipe r) except -1:
+cdef int compute(Deferred r) except -1:
     return computer(r)
 
 
@@ -98,7 +98,7 @@ cdef inline int current_stream(int number) noexcept:
     return behind[number].stream(number) if nstreams and behind[number].stream != NULL else 0
 
 
-cdef bint is_of_here(Recipe r) noexcept:
+cdef bint is_of_here(Deferred r) noexcept:
     return r.device == here() and r.stream == current_stream(r.device)
 
 
@@ -107,8 +107,8 @@ def let_defer(int number, bint on):
     fusing[number] = on
 
 
-cdef void forget(Recipe r) noexcept:
-    """Take a recipe off the list, and release its operands."""
+cdef void forget(Deferred r) noexcept:
+    """Take a deferred op off the list, and release its operands."""
     global oldest, newest, written, away
     cdef int i
     cdef PyObject* storage
@@ -119,22 +119,22 @@ cdef void forget(Recipe r) noexcept:
     written -= r.inplace
     away -= r.device != 0
     if r.before != NULL:
-        (<Recipe>r.before).after = r.after
+        (<Deferred>r.before).after = r.after
     else:
         oldest = r.after
     if r.after != NULL:
-        (<Recipe>r.after).before = r.before
+        (<Deferred>r.after).before = r.before
     else:
         newest = r.before
-    memory.unsettled -= 1
+    memory.n_deferred -= 1
     for i in range(r.nsources):
-        storage, part = r.sources[i].storage, r.sources[i].recipe
-        r.sources[i].storage = r.sources[i].recipe = NULL
+        storage, part = r.sources[i].storage, r.sources[i].deferred
+        r.sources[i].storage = r.sources[i].deferred = NULL
         if storage != NULL:
             (<Storage>storage).waits -= 1
             Py_DECREF(<object>storage)
         if part != NULL:
-            (<Recipe>part).readers -= 1
+            (<Deferred>part).readers -= 1
             Py_DECREF(<object>part)
 
 
@@ -143,7 +143,7 @@ cdef inline bint is_plain(int code) noexcept:
     return code == F32 or code == F64 or code == I64 or code == BOOL or code == I32 or code == U8
 
 
-cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept:
+cdef bint same_form(Deferred r, Tensor t, Tensor out) noexcept:
     """Whether ``r`` computes exactly ``t``, in the form of ``out``."""
     cdef size_t n = t.nd * sizeof(int64_t)
     return (t.raw == r.data and t.code == r.code and r.nd == t.nd and t.nd == out.nd
@@ -152,7 +152,7 @@ cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept:
 
 
 cdef bint is_free(Tensor t) noexcept:
-    """Whether only taeda can read and write the memory of ``t``, and recipes support its dtype."""
+    """Whether only taeda can read and write the memory of ``t``, and deferred ops support its dtype."""
     return holds_values(t) and is_plain(t.code) and not (t.storage.shown or t.storage.exports
                                                          or t.storage.owner is not None)
 
@@ -164,24 +164,24 @@ cdef bint holds_values(Tensor t) noexcept:
     return t.device_type == here() and (t.holds == VALUES or t.device_type > META_NUMBER and t.storage is not None)
 
 
-cdef void enlist(Recipe r) noexcept:
+cdef void enlist(Deferred r) noexcept:
     """Append ``r`` to the list. It is computed in the place and on the stream of now."""
     global oldest, newest, written, away
     if elsewhere and here():
         r.device, r.stream = here(), current_stream(here())
         away += 1
-    memory.unsettled += 1
+    memory.n_deferred += 1
     r.listed = True
     written += r.inplace
     r.before, r.after = newest, NULL
     if newest != NULL:
-        (<Recipe>newest).after = <PyObject*>r
+        (<Deferred>newest).after = <PyObject*>r
     else:
         oldest = <PyObject*>r
     newest = <PyObject*>r
 
 
-cdef void take_form(Recipe r, Tensor t) noexcept:
+cdef void take_form(Deferred r, Tensor t) noexcept:
     """Give ``r`` the dtype, sizes and strides of ``t``."""
     r.code = r.compute = t.code
     r.nd, r.count, r.contiguous = t.nd, t.count, t.contiguous
@@ -189,11 +189,11 @@ cdef void take_form(Recipe r, Tensor t) noexcept:
     memcpy(r.strides, t.strides, t.nd * sizeof(int64_t))
 
 
-cdef void fill_later(Recipe r, Tensor out) noexcept:
-    """Make ``r``, whose operands are held, the recipe of the memory of ``out``."""
+cdef void fill_later(Deferred r, Tensor out) noexcept:
+    """Make ``r``, whose operands are held, the deferred op of the memory of ``out``."""
     r.storage, r.data = <PyObject*>out.storage, out.raw
     out.storage.waits += 1
-    out.storage.recipe = r
+    out.storage.deferred = r
     enlist(r)
 
 
@@ -201,8 +201,8 @@ cdef int give_memory(Storage storage) except -1:
     """Allocate the memory of a storage that was made without."""
     cdef char* before = storage.data
     cdef int number = storage.device, stream = -1
-    if number and behind[number].swap_stream != NULL and storage.recipe is not None:
-        stream = behind[number].swap_stream(number, (<Recipe>storage.recipe).stream)
+    if number and behind[number].swap_stream != NULL and storage.deferred is not None:
+        stream = behind[number].swap_stream(number, (<Deferred>storage.deferred).stream)
     try:
         give_block(storage, storage.block, number)
     finally:
@@ -240,52 +240,52 @@ cdef int tell_address(Storage storage, char* before) except -1:
         holder = <object>PyWeakref_GetObject(reference)
         if isinstance(holder, Tensor) and (<Tensor>holder).storage is storage and (<Tensor>holder).raw == before:
             (<Tensor>holder).raw = storage.data
-    if storage.recipe is not None:
-        (<Recipe>storage.recipe).data = storage.data
+    if storage.deferred is not None:
+        (<Deferred>storage.deferred).data = storage.data
     return 0
 
 
-cdef int finish(Recipe r, Storage storage) except -1:
+cdef int finish(Deferred r, Storage storage) except -1:
     """Mark ``r`` as computed. Its readers read the memory from now on."""
     cdef PyObject* at = r.after
     cdef Source* s
     cdef int i
     r.done = True
     while r.readers:  # readers are newer
-        for i in range((<Recipe>at).nsources):
-            s = &(<Recipe>at).sources[i]
-            if s.recipe != <PyObject*>r:
+        for i in range((<Deferred>at).nsources):
+            s = &(<Deferred>at).sources[i]
+            if s.deferred != <PyObject*>r:
                 continue
             if s.storage == NULL:
                 s.storage = <PyObject*>storage
                 Py_INCREF(storage)
                 storage.waits += 1
-            s.recipe, s.data = NULL, r.data
+            s.deferred, s.data = NULL, r.data
             r.readers -= 1
             Py_DECREF(r)
-        at = (<Recipe>at).after
+        at = (<Deferred>at).after
     forget(r)
     storage.waits -= 1
-    storage.recipe = None
+    storage.deferred = None
     return 0
 
 
-cdef Recipe with_memory(Recipe r):
-    """``r`` or the recipe that superseded it, if its memory is held; else a recipe that depends on it."""
+cdef Deferred with_memory(Deferred r):
+    """``r`` or the deferred op that superseded it, if its memory is held; else a deferred op that depends on it."""
     cdef PyObject* at
     cdef int i
     if r.storage != NULL:
-        return <Recipe>(<Storage>r.storage).recipe
+        return <Deferred>(<Storage>r.storage).deferred
     at = r.after
     while at != NULL:
-        for i in range((<Recipe>at).nsources):
-            if (<Recipe>at).sources[i].recipe == <PyObject*>r:
-                return with_memory(<Recipe>at)
-        at = (<Recipe>at).after
-    raise RuntimeError("found a recipe that nothing needs")
+        for i in range((<Deferred>at).nsources):
+            if (<Deferred>at).sources[i].deferred == <PyObject*>r:
+                return with_memory(<Deferred>at)
+        at = (<Deferred>at).after
+    raise RuntimeError("found a deferred op that nothing needs")
 
 
-cdef bint reads(Recipe r, Storage storage) noexcept:
+cdef bint reads(Deferred r, Storage storage) noexcept:
     cdef int i
     for i in range(r.nsources):
         if r.sources[i].storage == <PyObject*>storage:
@@ -296,7 +296,7 @@ cdef bint reads(Recipe r, Storage storage) noexcept:
 cdef void begin() noexcept:
     """Wait until no other thread computes, and keep others from it.
 
-    Python's collector waits as well: objects that it frees may ask for elements, and recipes in use would be gone.
+    Python's collector waits as well: objects that it frees may ask for elements, and deferred ops in use would be gone.
     """
     global owner, depth, collects
     cdef unsigned long me = PyThread_get_thread_ident()

@@ -1,6 +1,6 @@
 """Deferred batch norm in training."""
 
-from .recipes cimport Epilogue
+from .deferred cimport Epilogue
 from .rows cimport RowOp
 from .tensor cimport Op, Tensor
 

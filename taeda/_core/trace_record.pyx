@@ -1,6 +1,6 @@
 """Observing a call: how traces are made.
 
-`observe` runs the function while a recorder collects the launches, and turns addresses into places of a trace
+`record_trace` runs the function while a recorder collects the launches, and turns addresses into places of a trace
 (`replay.pyx`). It finds the storages from before the call by asking Python's garbage collector for all tensors. There
 is no trace if the call does anything beside launches that a replay could not repeat.
 """
@@ -13,7 +13,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from .devices cimport count_elsewhere
 from .guard cimport form_of
 from .linking cimport Linker, extent
-from .memory cimport Storage, settle, unsettled
+from .memory cimport Storage, ensure_computed, n_deferred
 from .program cimport GIVEN, LINE, OWN, Form, Ready, Skip, make_ready, prototype
 from .recorder cimport (
     FLAG, HELD, NUMBERS, TABLE, Recorder, Step, begin_recording, end_recording, free_recorder,
@@ -45,8 +45,8 @@ cdef class Before:
             t = <Tensor>x
             if t.storage is None:    # it is incomplete, or has no memory
                 continue
-            if unsettled:
-                settle(t.storage)
+            if n_deferred:
+                ensure_computed(t.storage)
             self.known[id(t)] = t
             if t.leaf_grad or t.grad_ is not None:
                 self.leaves.append((t, t.grad_))
@@ -78,7 +78,7 @@ def _address(place):
 
 # ---- observing -------------------------------------------------------------------------------------------------------
 
-def observe(function, tuple args, dict kwargs, list tensors, bint dry=False, dict prepared=None):
+def record_trace(function, tuple args, dict kwargs, list tensors, bint dry=False, dict prepared=None):
     """Call ``function(*args, **kwargs)`` and record its launches.
 
     Args:
@@ -166,9 +166,9 @@ cdef class TraceLinker(Linker):
         cdef list grads = []
         if r.refused != NULL:
             return 0
-        if unsettled:
+        if n_deferred:
             for storage, _ in self.before.storages.values():
-                settle(storage)
+                ensure_computed(storage)
         self.trace.result = self.describe(r, result)
         for x, before in self.before.leaves:
             leaf = <Tensor>x
@@ -216,8 +216,8 @@ cdef class TraceLinker(Linker):
             if t.storage is not None and id(t.storage) in self.old_grads:
                 raise NoPlan("a gradient of before the call is given back")
             return t
-        if unsettled:
-            settle(t.storage)    # deferred ops are launched now, as part of the trace
+        if n_deferred:
+            ensure_computed(t.storage)    # deferred ops are launched now, as part of the trace
         form = self.new_form(t)
         form.argument = argument
         if argument is not None:

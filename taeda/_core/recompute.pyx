@@ -1,7 +1,8 @@
-"""*Twins*: tensors with a recipe and no memory, which derivatives keep in place of tensors that can be recomputed.
+"""*Lazy copies*: tensors with a deferred op and no memory, which derivatives keep in place of tensors that can be
+recomputed.
 
-A product needs its operand in memory. The operand's twin is computed when the backward pass needs it, from tensors that
-other derivatives keep anyway. ``fusion.pyx`` explains recipes.
+A product needs its operand in memory. The operand's lazy copy is computed when the backward pass needs it, from
+tensors that other derivatives keep anyway. ``fusion.pyx`` explains deferred ops.
 """
 
 from cpython.object cimport PyObject
@@ -9,13 +10,13 @@ from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
 
-from .channels cimport ChannelOp
+from .deferred_batch_norm cimport ChannelOp
 from .devices cimport elsewhere, here
 from .fused cimport gather, start
-from .fusion cimport compute_into, defer, settle_all
-from .memory cimport Heir, Storage
-from .recipes cimport (
-    AGAIN, CACHED, MOST_SOURCES, Kernel, Later, Recipe, Source, fill_later, finish, give_memory, hold, is_free,
+from .fusion cimport compute_all, compute_into, defer
+from .memory cimport Original, Storage
+from .deferred cimport (
+    AGAIN, CACHED, MOST_SOURCES, Deferred, Kernel, Later, Source, fill_later, finish, give_memory, hold, is_free,
     is_recording, is_undone_row, move_block, same_form, same_order, take_form,
 )
 from .rows cimport defer_whole
@@ -28,59 +29,59 @@ cdef extern from "Python.h":
     PyObject* PyWeakref_GetObject(object)
 
 
-cdef Tensor twin_of(Tensor t, bint is_output):
-    """A tensor with the same recipe, which a derivative keeps in place of ``t``; None if it keeps ``t`` itself.
+cdef Tensor lazy_copy_of(Tensor t, bint is_output):
+    """A tensor with the same deferred op, which a derivative keeps in place of ``t``; None if it keeps ``t`` itself.
 
-    Mostly ``t`` is written for a product, and then released. Its twin is computed when the derivative needs it, or in
-    the kernel that reads it. The derivative of the op that made ``t`` is the first to keep it.
+    Mostly ``t`` is written for a product, and then released. Its lazy copy is computed when the derivative needs it, or
+    in the kernel that reads it. The derivative of the op that made ``t`` is the first to keep it.
     """
     cdef Storage storage = t.storage
-    cdef Heir heir = storage.heir
-    cdef Tensor twin
-    cdef Recipe r
+    cdef Original original = storage.original
+    cdef Tensor lazy_copy
+    cdef Deferred r
     if not is_recording() or t.count * ITEMSIZE[t.code] <= CACHED or t.holds != VALUES or not is_free(t):
         return None
-    twin = known_twin(heir)
-    if twin is not None:  # another derivative keeps it
-        if (heir.version != storage.version or twin.storage.recipe is None or twin.code != t.code
-                or not same_sizes(t, twin) or not same_order(t, twin) or t.raw != storage.data):
+    lazy_copy = known_lazy_copy(original)
+    if lazy_copy is not None:  # another derivative keeps it
+        if (original.version != storage.version or lazy_copy.storage.deferred is None or lazy_copy.code != t.code
+                or not same_sizes(t, lazy_copy) or not same_order(t, lazy_copy) or t.raw != storage.data):
             return None
-        return twin if heir.shared else copy_uncomputed(<Recipe>twin.storage.recipe, t)
-    if not is_output or storage.recipe is None:
+        return lazy_copy if original.shared else copy_uncomputed(<Deferred>lazy_copy.storage.deferred, t)
+    if not is_output or storage.deferred is None:
         return None
-    r = <Recipe>storage.recipe
+    r = <Deferred>storage.deferred
     if r.is_row or r.reads_own or not same_form(r, t, t) or not is_kept_anyway(r, 1):
         return None
-    twin = copy_uncomputed(r, t)
-    note_twin(storage, twin, False)
-    return twin
+    lazy_copy = copy_uncomputed(r, t)
+    note_lazy_copy(storage, lazy_copy, False)
+    return lazy_copy
 
 
-cdef Tensor known_twin(Heir heir):
-    """The twin that a derivative keeps, or None."""
-    return <Tensor>PyWeakref_GetObject(heir.twin) if (
-        heir is not None and PyWeakref_GetObject(heir.twin) != <PyObject*>None) else None
+cdef Tensor known_lazy_copy(Original original):
+    """The lazy copy that a derivative keeps, or None."""
+    return <Tensor>PyWeakref_GetObject(original.lazy_copy) if (
+        original is not None and PyWeakref_GetObject(original.lazy_copy) != <PyObject*>None) else None
 
 
-cdef int note_twin(Storage storage, Tensor twin, bint shared) except -1:
-    cdef Heir heir = storage.heir
-    if heir is None:
-        heir = storage.heir = <Heir>Heir.__new__(Heir)
-        heir.storage = <PyObject*>storage
-    heir.version, heir.twin, heir.shared = storage.version, PyWeakref_NewRef(twin, None), shared
+cdef int note_lazy_copy(Storage storage, Tensor lazy_copy, bint shared) except -1:
+    cdef Original original = storage.original
+    if original is None:
+        original = storage.original = <Original>Original.__new__(Original)
+        original.storage = <PyObject*>storage
+    original.version, original.lazy_copy, original.shared = storage.version, PyWeakref_NewRef(lazy_copy, None), shared
     return 0
 
 
-cdef bint keep_twin(Tensor t, Tensor twin) except -1:
-    """Whether derivatives should keep ``twin``, which the op that made ``t`` recomputes, in place of ``t``.
+cdef bint keep_lazy_copy(Tensor t, Tensor lazy_copy) except -1:
+    """Whether derivatives should keep ``lazy_copy``, which the op that made ``t`` recomputes, in place of ``t``.
 
-    They share one twin. The last of them to read it releases it.
+    They share one lazy copy. The last of them to read it releases it.
     """
-    cdef Recipe r = <Recipe>twin.storage.recipe
-    if (r is None or twin.code != t.code or not same_sizes(t, twin) or not same_order(t, twin)
+    cdef Deferred r = <Deferred>lazy_copy.storage.deferred
+    if (r is None or lazy_copy.code != t.code or not same_sizes(t, lazy_copy) or not same_order(t, lazy_copy)
             or t.raw != t.storage.data or not isinstance(r.rows, Again) and not is_kept_anyway(r, 2)):
         return False
-    note_twin(t.storage, twin, True)
+    note_lazy_copy(t.storage, lazy_copy, True)
     return True
 
 
@@ -90,7 +91,7 @@ cdef class Again(Later):
     cdef Op op
     cdef list args
 
-    cdef int run_alone(self, Recipe r) except -1:
+    cdef int run_alone(self, Deferred r) except -1:
         cdef Storage storage = <Storage>r.storage
         cdef Tensor made = <Tensor?>self.op.run_bound(*self.args)
         if made.nd != r.nd or memcmp(made.strides, r.strides, r.nd * sizeof(int64_t)):
@@ -116,7 +117,7 @@ cdef Tensor run_again(Op op, PyObject** bound, Tensor t):
         if not isinstance(<object>bound[i], Tensor):
             continue
         x = <Tensor>bound[i]
-        if (len(operands) == MOST_SOURCES or not is_free(x) or x.storage.recipe is not None
+        if (len(operands) == MOST_SOURCES or not is_free(x) or x.storage.deferred is not None
                 or not x.storage.saved):
             return None
         operands.append(x)
@@ -124,11 +125,11 @@ cdef Tensor run_again(Op op, PyObject** bound, Tensor t):
     return defer_whole(again, operands, empty_strided_like(t.code, t, True))
 
 
-cdef bint is_kept_anyway(Recipe r, int most) noexcept:
+cdef bint is_kept_anyway(Deferred r, int most) noexcept:
     """Whether ``r`` takes few ops, and at most ``most`` operands of its size, which other derivatives keep.
 
     The result of one op that others read (``most`` is 1) is recomputed from one operand. With two (the sum with a
-    residual), ResNet-18 takes 2.3 % more time than without twins; with one, 0.6 %.
+    residual), ResNet-18 takes 2.3 % more time than without lazy copies; with one, 0.6 %.
     """
     cdef Kernel k
     cdef Source* s
@@ -139,7 +140,7 @@ cdef bint is_kept_anyway(Recipe r, int most) noexcept:
         return False
     for i in range(k.nleaves):
         s = k.leaves[i]
-        if s.storage == NULL or is_undone_row(s) and not isinstance((<Recipe>s.recipe).rows, ChannelOp):
+        if s.storage == NULL or is_undone_row(s) and not isinstance((<Deferred>s.deferred).rows, ChannelOp):
             return False
         all_of_it = True
         for d in range(r.nd):
@@ -150,10 +151,10 @@ cdef bint is_kept_anyway(Recipe r, int most) noexcept:
     return 1 <= whole <= most
 
 
-cdef Tensor copy_uncomputed(Recipe r, Tensor t):
-    """A tensor of the form of ``t`` with a recipe like ``r``."""
+cdef Tensor copy_uncomputed(Deferred r, Tensor t):
+    """A tensor of the form of ``t`` with a deferred op like ``r``."""
     cdef Tensor out = empty_strided_like(t.code, t, True)
-    cdef Recipe made = <Recipe>Recipe.__new__(Recipe)
+    cdef Deferred made = <Deferred>Deferred.__new__(Deferred)
     cdef int i
     take_form(made, out)
     made.op, made.variant, made.compute, made.below = r.op, r.variant, r.compute, r.below
@@ -166,4 +167,4 @@ cdef Tensor copy_uncomputed(Recipe r, Tensor t):
     return out
 
 
-set_recorder(defer, settle_all, compute_into, give_memory, twin_of, run_again, keep_twin)
+set_recorder(defer, compute_all, compute_into, give_memory, lazy_copy_of, run_again, keep_lazy_copy)

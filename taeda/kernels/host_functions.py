@@ -211,7 +211,7 @@ def _transpose_group(f: Function, group: Value, t: Type) -> None:
 
 
 #: By the name in ``_core``: a function that writes the kernel into a builder.
-HOSTED: dict[str, Callable[[Function], None]] = {
+HOST_FUNCTIONS: dict[str, Callable[[Function], None]] = {
     f.__name__: f
     for f in (
         run_piece, copy_piece, zero_piece, transpose_piece, copy_rows, write_range, in_slot, transpose_groups,
@@ -222,17 +222,17 @@ HOSTED: dict[str, Callable[[Function], None]] = {
 NAMES: dict[int, str] = {}
 
 
-def hosted(name: str) -> Function:
+def host_function(name: str) -> Function:
     """The kernel of that name."""
     f = Function()
     f.label = name
-    HOSTED[name](f)
+    HOST_FUNCTIONS[name](f)
     return f
 
 
 def _without_probe(name: str) -> Function:
     """The kernel of that name; profilers count what it calls."""
-    f = hosted(name)
+    f = host_function(name)
     f.inner = True
     return f
 

@@ -8,13 +8,13 @@ import pytest
 from taeda._core import planners, pool
 from taeda.export.library import record
 from taeda.kernels.build import build
-from taeda.kernels.hosted import HOSTED, hosted
+from taeda.kernels.host_functions import HOST_FUNCTIONS, host_function
 
 ADDRESSES = {name: address for address, name in record._NAMES.items()}
 
 
 def test_each_function_has_a_kernel():
-    assert {*ADDRESSES, *planners.HOSTED} == set(HOSTED)
+    assert {*ADDRESSES, *planners.HOST_FUNCTIONS} == set(HOST_FUNCTIONS)
 
 
 def calls(name, rng):
@@ -35,7 +35,7 @@ def run(address, pointers, numbers, total, grain):
 
 @pytest.mark.parametrize("name", sorted(ADDRESSES))
 def test_memory_afterwards(name):
-    kernel = build(hosted(name), functools.partial(hosted, name))
+    kernel = build(host_function(name), functools.partial(host_function, name))
     rng = np.random.default_rng(0)
     for _ in range(20):
         pointers, numbers, (grain, total) = calls(name, rng)
@@ -61,15 +61,15 @@ def test_weights_with_inputs_first(dtype, kernel, every):
         want = np.ascontiguousarray(chosen.swapaxes(1, 2))
         to = np.zeros_like(want)
         numbers = [w.itemsize, want[0].size, w[0].size, m, c, *kernel, *first, every, every, every, *chosen.shape[3:]]
-        address = planners.hosted_kernel("transpose_groups")
+        address = planners.host_kernel("transpose_groups")
         run(address, [to.ctypes.data, w.ctypes.data], numbers, groups, 1)
         assert np.array_equal(to, want)
 
 
 def test_slots_are_free_after_a_launch():
     """What the kernel inside writes is there, and every slot is free again."""
-    copy = build(hosted("copy_piece"), functools.partial(hosted, "copy_piece"))
+    copy = build(host_function("copy_piece"), functools.partial(host_function, "copy_piece"))
     x, to, memory = np.arange(900, dtype=np.uint8), np.zeros(900, np.uint8), np.zeros(2 * 64 + 2 * 64, np.uint8)
     pointers = [copy, memory.ctypes.data, to.ctypes.data, x.ctypes.data]
-    run(planners.hosted_kernel("in_slot"), pointers, [2, 64, 2], 900, 100)
+    run(planners.host_kernel("in_slot"), pointers, [2, 64, 2], 900, 100)
     assert np.array_equal(to, x) and not memory.any()

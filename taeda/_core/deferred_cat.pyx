@@ -6,12 +6,12 @@ from libc.string cimport memcmp, memcpy, memset
 
 from .devices cimport elsewhere, here
 from .fused cimport gather, gather_all, launch, readings, start
-from .memory cimport Storage, settle_to_read
-from .recipes cimport (
-    AGAIN, LEAST_ALONG, MOST_SOURCES, Kernel, Later, Recipe, Source, compute, enlist, fill_later, finish, hold,
+from .memory cimport Storage, compute_to_read
+from .deferred cimport (
+    AGAIN, LEAST_ALONG, MOST_SOURCES, Deferred, Kernel, Later, Source, compute, enlist, fill_later, finish, hold,
     is_free, is_held, is_recording, is_undone_row, least, pending, same_form, take_form,
 )
-from .slices cimport remade, slice_of
+from .deferred_slices cimport remade, slice_of
 from .tensor cimport (
     COPY, INLINE, ITEMSIZE, MOST_FUSED, VALUES, Op, Tensor, alias_tensor, empty_strided_like, need_memory,
 )
@@ -20,12 +20,12 @@ from .tensor cimport (
 cdef class Joined(Later):
     """Computes ``cat``."""
 
-    cdef int run_alone(self, Recipe r) except -1:
+    cdef int run_alone(self, Deferred r) except -1:
         cdef Storage storage = <Storage>r.storage
         need_memory(storage)
         return join_parts(r, storage)
 
-    cdef bint compute_reader(self, Recipe root, int rows) except -1:
+    cdef bint compute_reader(self, Deferred root, int rows) except -1:
         return compute_by_parts(root)
 
 
@@ -33,7 +33,7 @@ cdef Joined JOINED = Joined()
 
 
 cdef Tensor defer_joined(object tensors, int along, int nd, const int64_t* sizes):
-    cdef Recipe r, part
+    cdef Deferred r, part
     cdef Tensor out, t, like
     cdef int64_t strides[INLINE]
     cdef Source* s
@@ -50,14 +50,14 @@ cdef Tensor defer_joined(object tensors, int along, int nd, const int64_t* sizes
     for i in range(n):
         t = <Tensor>tensors[i]
         part = None
-        if t.storage.recipe is not None:
-            part = <Recipe>t.storage.recipe
+        if t.storage.deferred is not None:
+            part = <Deferred>t.storage.deferred
             if part.is_row or part.below:  # so that no deferred row depends on another
                 part = None
             elif not same_form(part, t, t):
                 part = slice_of(part, t, t)
             if part is None:
-                settle_to_read(t.storage)
+                compute_to_read(t.storage)
         parts.append(part)
     end = 1
     for d in range(nd - 1, -1, -1):
@@ -68,13 +68,13 @@ cdef Tensor defer_joined(object tensors, int along, int nd, const int64_t* sizes
     like = alias_tensor(like, nd, sizes, strides, 0)
     out = empty_strided_like(like.code, like, True)
     end = 0
-    r = <Recipe>Recipe.__new__(Recipe)
+    r = <Deferred>Deferred.__new__(Deferred)
     r.is_row, r.rows, r.first, r.nsources = True, JOINED, along, n
     r.reads = 1
     take_form(r, like)
     for i in range(n):
         t = <Tensor>tensors[i]
-        part = <Recipe>parts[i]
+        part = <Deferred>parts[i]
         if part is not None and part.done:  # computed with another one
             part = None
         s = &r.sources[i]
@@ -82,7 +82,7 @@ cdef Tensor defer_joined(object tensors, int along, int nd, const int64_t* sizes
         for d in range(t.nd):
             s.strides[d] = t.strides[d] * ITEMSIZE[t.code]
         if part is not None:
-            s.recipe = <PyObject*>part
+            s.deferred = <PyObject*>part
             r.nodes = max(r.nodes, part.nodes)
         if part is None or part.reads_own:
             s.storage = <PyObject*>t.storage
@@ -93,7 +93,7 @@ cdef Tensor defer_joined(object tensors, int along, int nd, const int64_t* sizes
     return out
 
 
-cdef Tensor part_of(Recipe form, Recipe joined, int i, char* data):
+cdef Tensor part_of(Deferred form, Deferred joined, int i, char* data):
     """Part ``i`` of a tensor of this form in ``data``, divided like ``joined``. For launches: it keeps no memory
     alive."""
     cdef Tensor like = <Tensor>Tensor.__new__(Tensor)
@@ -107,9 +107,9 @@ cdef Tensor part_of(Recipe form, Recipe joined, int i, char* data):
     return like
 
 
-cdef int join_parts(Recipe joined, Storage storage) except -1:
+cdef int join_parts(Deferred joined, Storage storage) except -1:
     """Compute each part into its place, or copy it there."""
-    cdef Recipe part
+    cdef Deferred part
     cdef Tensor t
     cdef Source* s
     cdef Kernel k
@@ -117,10 +117,10 @@ cdef int join_parts(Recipe joined, Storage storage) except -1:
     for i in range(joined.nsources):
         t = part_of(joined, joined, i, joined.data)
         s = &joined.sources[i]
-        if pending(s) != NULL and (<Recipe>s.recipe).nodes > AGAIN and (<Recipe>s.recipe).storage != NULL and is_held(
-                <Recipe>s.recipe):
-            compute(<Recipe>s.recipe)
-        part = copy_of(s, t) if pending(s) == NULL else <Recipe>s.recipe
+        if (pending(s) != NULL and (<Deferred>s.deferred).nodes > AGAIN and (<Deferred>s.deferred).storage != NULL
+                and is_held(<Deferred>s.deferred)):
+            compute(<Deferred>s.deferred)
+        part = copy_of(s, t) if pending(s) == NULL else <Deferred>s.deferred
         gather_all(&k, part)
         k.outs[0] = <PyObject*>part
         k.nouts = 1
@@ -129,9 +129,9 @@ cdef int join_parts(Recipe joined, Storage storage) except -1:
     return 0
 
 
-cdef Recipe copy_of(Source* s, Tensor like):
-    """A recipe for a copy of an operand in memory."""
-    cdef Recipe r = <Recipe>Recipe.__new__(Recipe)
+cdef Deferred copy_of(Source* s, Tensor like):
+    """A deferred op for a copy of an operand in memory."""
+    cdef Deferred r = <Deferred>Deferred.__new__(Deferred)
     r.op, r.nsources, r.nodes, r.reads = <Op>COPY, 1, 1, 1
     take_form(r, like)
     r.sources[0] = s[0]
@@ -140,10 +140,10 @@ cdef Recipe copy_of(Source* s, Tensor like):
     return r
 
 
-cdef bint compute_by_parts(Recipe root) except -1:
+cdef bint compute_by_parts(Deferred root) except -1:
     """Compute ``root`` for each part of the ``cat`` that it reads; False if that is not possible."""
     cdef Kernel k
-    cdef Recipe joined = None, r
+    cdef Deferred joined = None, r
     cdef Storage storage = <Storage>root.storage
     cdef Tensor t
     cdef int64_t start_at[INLINE]
@@ -151,11 +151,11 @@ cdef bint compute_by_parts(Recipe root) except -1:
     cdef list parts = []
     gather_all(&k, root)
     for i in range(k.nnodes):
-        if (<Recipe>k.nodes[i]).inplace:
+        if (<Deferred>k.nodes[i]).inplace:
             return False
     for i in range(k.nleaves):
         if is_undone_row(k.leaves[i]):
-            r = <Recipe>k.leaves[i].recipe
+            r = <Deferred>k.leaves[i].deferred
             if not isinstance(r.rows, Joined) or joined is not None and not (
                     r.first == joined.first and r.nsources == joined.nsources
                     and memcmp(r.ends, joined.ends, r.nsources * sizeof(int64_t)) == 0):
@@ -174,8 +174,8 @@ cdef bint compute_by_parts(Recipe root) except -1:
         parts.append(r)
     need_memory(storage)
     for i in range(len(parts)):
-        gather_all(&k, <Recipe>parts[i])
-        k.outs[0] = <PyObject*><Recipe>parts[i]
+        gather_all(&k, <Deferred>parts[i])
+        k.outs[0] = <PyObject*><Deferred>parts[i]
         k.nouts = 1
         launch(&k, part_of(root, joined, i, root.data))
     finish(root, storage)

@@ -5,10 +5,10 @@ from libc.string cimport memcpy
 
 from .callbacks import callbacks
 from .devices cimport elsewhere, here
-from .memory cimport settle_to_read
+from .memory cimport compute_to_read
 from .planners cimport known_key, of_arguments, of_key
 from .pool cimport kernel_t, launch
-from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Rows, is_free, is_recording, least
+from .deferred cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Rows, is_free, is_recording, least
 from .rows cimport RowOp, epilogue_parts, memory_of, defer_whole
 from .tensor cimport INLINE, ITEMSIZE, MOST_FUSED, Tensor, alias_tensor, empty_strided_like
 
@@ -55,8 +55,8 @@ cdef class Placed(RowOp):
                 or not g.contiguous or not indices.contiguous or not is_free(g) or not is_free(indices)
                 or elsewhere and here()):
             return None
-        settle_to_read(g.storage)
-        settle_to_read(indices.storage)
+        compute_to_read(g.storage)
+        compute_to_read(indices.storage)
         for d in range(self.nd - 1, -1, -1):
             strides[d] = count
             count *= self.sizes[d]

@@ -1,8 +1,8 @@
 """Deferred batch norm in training.
 
 Its result is pointwise in x and the statistics. So it can be recomputed, and need not be kept. The statistics have
-recipes like a row-wise op's: the mean's has the form of x, the others refer to it. Reading one of them computes all. If
-a pointwise function of the result is needed, one kernel computes both.
+deferred ops like a row-wise op's: the mean's has the form of x, the others refer to it. Reading one of them computes
+all. If a pointwise function of the result is needed, one kernel computes both.
 """
 
 from cpython.object cimport PyObject
@@ -11,9 +11,9 @@ from libc.string cimport memset
 
 from .devices cimport elsewhere, here
 from .fused cimport bytes_read, end_taking, gather_all, is_watched, names_of, tell_watcher
-from .memory cimport Storage, settle, settle_to_read
-from .recipes cimport (
-    CACHED, Epilogue, Kernel, Recipe, Source, compute_row, fill_later, finish, hold, is_free, is_held, is_recording,
+from .memory cimport Storage, compute_to_read, ensure_computed
+from .deferred cimport (
+    CACHED, Deferred, Epilogue, Kernel, Source, compute_row, fill_later, finish, hold, is_free, is_held, is_recording,
     is_undone_row, least, take_form,
 )
 from .rows cimport RowOp, choose_results, epilogue_of, finish_results, nodes_to_hold, storages_to_fill
@@ -26,25 +26,25 @@ cdef class ChannelOp(RowOp):
     def __cinit__(self):
         self.leads = True
 
-    cdef bint compute_reader(self, Recipe root, int rows) except -1:
+    cdef bint compute_reader(self, Deferred root, int rows) except -1:
         return compute_channels(root)
 
     cdef bint run_channels(self, Tensor like, Channels* c, object after) except -1:
         raise NotImplementedError
 
-    cdef int run_alone(self, Recipe r) except -1:
+    cdef int run_alone(self, Deferred r) except -1:
         run_channels(of_mean(r), None, NULL)
         return 0
 
 
-cdef inline Recipe of_mean(Recipe r):
-    """The recipe of the mean, found from the recipe of any of the statistics."""
-    return <Recipe>r.sources[0].recipe if r.first else r
+cdef inline Deferred of_mean(Deferred r):
+    """The deferred op of the mean, found from the deferred op of any of the statistics."""
+    return <Deferred>r.sources[0].deferred if r.first else r
 
 
-cdef Recipe statistic(ChannelOp rows, Tensor t, Tensor x, Recipe mean, int which):
-    """A recipe for one of the statistics, in the memory of ``t``. The mean is number 0, and its recipe reads ``x``."""
-    cdef Recipe r = <Recipe>Recipe.__new__(Recipe)
+cdef Deferred statistic(ChannelOp rows, Tensor t, Tensor x, Deferred mean, int which):
+    """A deferred op for one of the statistics, in the memory of ``t``. The mean's is number 0, and reads ``x``."""
+    cdef Deferred r = <Deferred>Deferred.__new__(Deferred)
     cdef Tensor form = x if mean is None else t
     cdef Source* s = &r.sources[0]
     r.is_row, r.rows, r.first, r.reads, r.inplace = True, rows, which, 1, which > 1
@@ -54,7 +54,7 @@ cdef Recipe statistic(ChannelOp rows, Tensor t, Tensor x, Recipe mean, int which
     if mean is None:
         s.storage = <PyObject*>x.storage
     else:
-        s.recipe = <PyObject*>mean
+        s.deferred = <PyObject*>mean
     hold(s)
     fill_later(r, t)
     return r
@@ -69,7 +69,7 @@ cdef bint is_statistic(Tensor t, Tensor x):
 cdef tuple defer_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tensor bias, Tensor running_mean,
                             Tensor running_var, double eps, double momentum):
     cdef Tensor mean, rstd, y, t
-    cdef Recipe first, r
+    cdef Deferred first, r
     cdef Source* s
     cdef int i, d
     cdef bint late = is_free(running_mean) and is_free(running_var)
@@ -84,9 +84,9 @@ cdef tuple defer_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tensor
         if not is_free(t) or t.storage is running_mean.storage or t.storage is running_var.storage:
             return None
     for t in (running_mean, running_var):
-        settle(t.storage)
+        ensure_computed(t.storage)
     for t in (x, weight, bias):
-        settle_to_read(t.storage)
+        compute_to_read(t.storage)
     given[1] = mean = empty_tensor(x.code, 1, &x.sizes[1])
     given[2] = rstd = empty_tensor(x.code, 1, &x.sizes[1])
     y = empty_strided_like(x.code, x, True)
@@ -95,15 +95,15 @@ cdef tuple defer_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tensor
     statistic(rows, rstd, x, first, 1)
     statistic(rows, running_mean, x, first, 2)
     statistic(rows, running_var, x, first, 3)
-    r = <Recipe>Recipe.__new__(Recipe)
+    r = <Deferred>Deferred.__new__(Deferred)
     r.op, r.below, r.nsources, r.nodes = op, True, 5, 1
     take_form(r, y)
     r.own = r.reads = 3  # operands with one value per channel count half, so that two batch norms fit one kernel
     for i in range(5):
         s, t = &r.sources[i], <Tensor>given[i]
         s.code, s.data, s.storage = t.code, t.raw, <PyObject*>t.storage
-        if t.storage.recipe is not None:
-            s.recipe = <PyObject*>t.storage.recipe
+        if t.storage.deferred is not None:
+            s.deferred = <PyObject*>t.storage.deferred
         hold(s)
         if i:
             s.strides[1] = ITEMSIZE[x.code]
@@ -112,15 +112,15 @@ cdef tuple defer_channels(Op op, ChannelOp rows, Tensor x, Tensor weight, Tensor
                 s.strides[d] = x.strides[d] * ITEMSIZE[x.code]
     fill_later(r, y)
     if not late:  # the running statistics are exposed, so reads of them would not be noticed
-        settle_to_read(mean.storage)
+        compute_to_read(mean.storage)
     return y, mean, rstd
 
 
-cdef bint run_channels(Recipe mean, Recipe y, Epilogue* e) except -1:
+cdef bint run_channels(Deferred mean, Deferred y, Epilogue* e) except -1:
     """Compute the statistics, and with them ``y`` or what its epilogue makes of it; False where there is no such
     kernel: never without an epilogue."""
     cdef Channels c
-    cdef Recipe r
+    cdef Deferred r
     cdef Tensor spare = None, like = <Tensor>Tensor.__new__(Tensor)
     cdef PyObject* at = mean.after
     cdef object after = None
@@ -131,8 +131,8 @@ cdef bint run_channels(Recipe mean, Recipe y, Epilogue* e) except -1:
     like = alias_tensor(like, mean.nd, mean.sizes, mean.strides, 0)
     memset(c.pointers, 0, sizeof(c.pointers))
     while at != NULL:  # some may not be held any more
-        r = <Recipe>at
-        if r.is_row and r.nsources == 1 and r.first and r.sources[0].recipe == <PyObject*>mean:
+        r = <Deferred>at
+        if r.is_row and r.nsources == 1 and r.first and r.sources[0].deferred == <PyObject*>mean:
             others.append(r)
             c.pointers[1 + r.first] = r.data
         at = r.after
@@ -169,7 +169,7 @@ cdef bint run_channels(Recipe mean, Recipe y, Epilogue* e) except -1:
     return True
 
 
-cdef int tell_channels(Recipe mean, Recipe y, Epilogue* e) except -1:
+cdef int tell_channels(Deferred mean, Deferred y, Epilogue* e) except -1:
     """Tell the watcher of a deferred batch norm."""
     cdef int64_t whole = mean.count * ITEMSIZE[mean.code], read = whole, results = y is not None
     cdef list after = []
@@ -180,11 +180,11 @@ cdef int tell_channels(Recipe mean, Recipe y, Epilogue* e) except -1:
     return tell_watcher([mean.rows.name, *after], results, read, results * whole, mean.count)
 
 
-cdef bint compute_channels(Recipe root) except -1:
+cdef bint compute_channels(Deferred root) except -1:
     """Compute ``root``, which reads statistics of batch norm, in the kernel that computes them; False if there is no
     such kernel: then ``root`` reads only memory."""
     cdef Kernel k
-    cdef Recipe mean = None, y = None, r
+    cdef Deferred mean = None, y = None, r
     cdef int i
     cdef bint other = True
     while other:
@@ -193,7 +193,7 @@ cdef bint compute_channels(Recipe root) except -1:
         for i in range(k.nleaves):
             if not is_undone_row(k.leaves[i]):
                 continue
-            r = <Recipe>k.leaves[i].recipe
+            r = <Deferred>k.leaves[i].deferred
             if isinstance(r.rows, ChannelOp) and (mean is None or of_mean(r) is mean):
                 mean = of_mean(r)
                 continue
@@ -204,19 +204,19 @@ cdef bint compute_channels(Recipe root) except -1:
     if mean is None:
         return False
     for i in range(k.nnodes):
-        if (<Recipe>k.nodes[i]).nsources == 5 and (<Recipe>k.nodes[i]).sources[1].recipe == <PyObject*>mean:
-            y = <Recipe>k.nodes[i]
+        if (<Deferred>k.nodes[i]).nsources == 5 and (<Deferred>k.nodes[i]).sources[1].deferred == <PyObject*>mean:
+            y = <Deferred>k.nodes[i]
     if y is not None and compute_after_channels(mean, y, root):
         return True
     run_channels(mean, None, NULL)
     return False
 
 
-cdef bint compute_after_channels(Recipe mean, Recipe y, Recipe root) except -1:
+cdef bint compute_after_channels(Deferred mean, Deferred y, Deferred root) except -1:
     """Compute ``root`` as the epilogue of batch norm, whose result is ``y``; False if there is no such kernel."""
     cdef Epilogue e
     cdef Kernel* k = &e.kernel
-    cdef Recipe r
+    cdef Deferred r
     cdef Storage own = None
     cdef int i
     cdef bint done
@@ -232,7 +232,7 @@ cdef bint compute_after_channels(Recipe mean, Recipe y, Recipe root) except -1:
     try:
         gather_all(k, root)
         for i in range(k.nleaves):
-            if is_undone_row(k.leaves[i]) and k.leaves[i].recipe != <PyObject*>y:
+            if is_undone_row(k.leaves[i]) and k.leaves[i].deferred != <PyObject*>y:
                 return False
         choose_results(k, root)
         e.writes_own = y.storage != NULL and y.count * ITEMSIZE[y.code] <= CACHED and is_held(y)

@@ -9,10 +9,10 @@ from cpython.tuple cimport PyTuple_Check
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from .joined cimport defer_joined
-from .memory cimport unsettled
+from .deferred_cat cimport defer_joined
+from .memory cimport n_deferred
 from .kernel_args cimport TransposeArgs
-from .planners cimport TRANSPOSE_PIECE, build, hosted, known, new_owner, of_number
+from .planners cimport TRANSPOSE_PIECE, build, host_function, known, new_owner, of_number
 from .dims cimport merge_dims, plus, times
 from .formats cimport empty_last, is_last
 from .pool cimport PIECE_BYTES, kernel_t, launch, launch_units, units_in
@@ -143,8 +143,9 @@ def copy_transposed(Tensor target, Tensor source):
         total *= (arg.rows + STRIP[d] - 1) // STRIP[d]
         rest = units_in(PIECE_BYTES, min(STRIP[d], arg.rows) * arg.columns * item)
     t.units, t.ndims = total, n
-    launch(hosted(TRANSPOSE_PIECE), ptr, 2, <int64_t*>&t, <int>(sizeof(t) - (MAXDIM - n) * sizeof(OuterDim)) // 8,
-           outer * total, rest, target.count * item < PARALLEL_BYTES)
+    launch(host_function(TRANSPOSE_PIECE), ptr, 2, <int64_t*>&t,
+           <int>(sizeof(t) - (MAXDIM - n) * sizeof(OuterDim)) // 8, outer * total, rest,
+           target.count * item < PARALLEL_BYTES)
     return True
 
 
@@ -186,7 +187,7 @@ cdef inline bint by_rows(Tensor t, int code, int64_t rows, int64_t nbytes) noexc
     """
     return (t.code == code and t.contiguous and (nbytes > ITEMSIZE[code] or rows * nbytes < PARALLEL_BYTES)
             and (2 * rows * nbytes < STREAM_BYTES or nbytes % 64 != 0)
-            and (not unsettled or t.holds == VALUES and t.storage.recipe is None))
+            and (not n_deferred or t.holds == VALUES and t.storage.deferred is None))
 
 
 cdef inline Tensor item_of(object tensors, Py_ssize_t i, str name):
@@ -734,7 +735,7 @@ def repeat_each(Tensor input, int64_t repeats, dim):
     return out
 
 
-#: Functions of this module that launches run, and their addresses: `kernels/hosted.py` has each as a kernel.
-HOSTED = {
+#: Functions of this module that launches run, and their addresses: `kernels/host_functions.py` has each as a kernel.
+HOST_FUNCTIONS = {
     "copy_rows": <size_t><void*>copy_rows,
 }

@@ -1,4 +1,4 @@
-"""Recipes of deferred tensors, and the kernels that compute them: structures that several modules share."""
+"""Deferred ops of deferred tensors, and the kernels that compute them: structures that several modules share."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -36,7 +36,7 @@ cdef struct Source:       # an operand
     PyObject* storage     # a reference; NULL for a number, and for memory that the op overwrites
     char* data
     int code
-    PyObject* recipe      # a reference to the recipe of the same form that computes it; NULL if there is none
+    PyObject* deferred      # a reference to the deferred op of the same form that computes it; NULL if there is none
     int64_t strides[INLINE]   # bytes
     int64_t slots[2]      # the value of a number
 
@@ -45,13 +45,13 @@ cdef class Later
 
 @cython.final
 @cython.no_gc
-cdef class Recipe(Pending):
+cdef class Deferred(Pending):
     cdef Op op
-    cdef PyObject* before      # list of the recipes of all threads in order of creation; no references
+    cdef PyObject* before      # list of the deferred ops of all threads in order of creation; no references
     cdef PyObject* after
     cdef char* data
     cdef int variant, compute, code, nsources, nd
-    cdef int readers           # operands of other recipes that refer to this one
+    cdef int readers           # operands of other deferred ops that refer to this one
     cdef int nodes, reads, numbers   # upper bounds for the kernel that would compute it alone
     cdef int own, own_numbers        # the share of its own op
     cdef int mark, place
@@ -60,11 +60,11 @@ cdef class Recipe(Pending):
     cdef bint listed
     cdef bint inplace          # whether it overwrites its memory, or is due when the compiled function returns
     cdef bint reads_own        # whether it reads the old contents of its own memory
-    cdef bint superseded       # whether a newer recipe of the same storage includes it: then it is not written itself
+    cdef bint superseded       # whether a newer one of the same storage includes it: then it is not written itself
     cdef bint done             # whether the memory holds the result
     cdef bint is_row           # whether it is not pointwise; its readers use the stored result, or run as its epilogue
-    cdef bint below            # whether it depends on such a recipe; may be out of date
-    cdef Later rows            # computes a recipe that is not pointwise
+    cdef bint below            # whether it depends on such a deferred op; may be out of date
+    cdef Later rows            # computes a deferred op that is not pointwise
     cdef int first             # the first dimension of a row, or the one along which operands are concatenated
     cdef int64_t ends[MOST_SOURCES]  # where each concatenated operand ends
     cdef double p, q
@@ -74,14 +74,14 @@ cdef class Recipe(Pending):
     cdef Source sources[MOST_SOURCES]
 
 
-cdef class Later:         # computes a recipe that is not pointwise
+cdef class Later:         # computes a deferred op that is not pointwise
     cdef readonly str name
-    cdef bint leads       # whether it goes first among several that a recipe reads
+    cdef bint leads       # whether it goes first among several that a deferred op reads
     cdef bint ends        # whether its held results are computed when the compiled function returns
-    # Compute the result of a recipe by itself.
-    cdef int run_alone(self, Recipe r) except -1
+    # Compute the result of a deferred op by itself.
+    cdef int run_alone(self, Deferred r) except -1
     # Compute `root` in this one's epilogue; `root` reads results of so many of them. False if there is no such kernel.
-    cdef bint compute_reader(self, Recipe root, int rows) except -1
+    cdef bint compute_reader(self, Deferred root, int rows) except -1
 
 
 cdef struct Taken:        # a block that an output took over from `old`, and the output's state before
@@ -129,18 +129,18 @@ cdef struct Rows:         # a call of a deferred row-wise op
     Prologue* prologue    # or NULL
     Epilogue* epilogue
 
-# List of the recipes of all threads in order of creation, no references; how many of them write in place.
+# List of the deferred ops of all threads in order of creation, no references; how many of them write in place.
 cdef PyObject* oldest
 cdef PyObject* newest
 cdef int64_t written
 # Results of fewer elements are not deferred.
 cdef int64_t least
-# How many recipes are of a device other than the CPU.
+# How many deferred ops are of a device other than the CPU.
 cdef int away
-# Whether ops in this thread's place, which is not the CPU, may be deferred; whether a recipe would be computed in this
-# place, on this stream.
+# Whether ops in this thread's place, which is not the CPU, may be deferred; whether a deferred op would be computed in
+# this place, on this stream.
 cdef bint may_defer_here() noexcept
-cdef bint is_of_here(Recipe r) noexcept
+cdef bint is_of_here(Deferred r) noexcept
 # Whether this thread defers ops. The second function sets it and returns the old value.
 cdef bint is_recording() noexcept
 cdef bint swap_recording(bint on) noexcept
@@ -148,48 +148,53 @@ cdef bint swap_recording(bint on) noexcept
 # where they are.
 cdef void begin() noexcept
 cdef void end() noexcept
-# Compute a recipe, and other results that its kernel should write: see fusion.pyx, which sets it.
-ctypedef int (*computer_t)(Recipe) except -1
+# Compute a deferred op, and other results that its kernel should write: see fusion.pyx, which sets it.
+ctypedef int (*computer_t)(Deferred) except -1
 cdef void set_computer(computer_t function) noexcept
-cdef int compute(Recipe r) except -1
+cdef int compute(Deferred r) except -1
 
 # Whether kernels compute in a dtype itself; whether a tensor's memory is in this thread's place; whether only taeda can
-# read and write it, and recipes support its dtype; whether a recipe computes exactly that tensor, in the form of `out`.
+# read and write it, and deferred ops support its dtype; whether a deferred op computes exactly that tensor, in the form
+# of `out`.
 cdef bint is_plain(int code) noexcept
 cdef bint holds_values(Tensor t) noexcept
 cdef bint is_free(Tensor t) noexcept
-cdef bint same_form(Recipe r, Tensor t, Tensor out) noexcept
-# Give `r` the dtype, sizes and strides of `t`; append it to the list; make it the recipe of the memory of `out`.
-cdef void take_form(Recipe r, Tensor t) noexcept
-cdef void enlist(Recipe r) noexcept
-cdef void fill_later(Recipe r, Tensor out) noexcept
+cdef bint same_form(Deferred r, Tensor t, Tensor out) noexcept
+# Give `r` the dtype, sizes and strides of `t`; append it to the list; make it the deferred op of the memory of `out`.
+cdef void take_form(Deferred r, Tensor t) noexcept
+cdef void enlist(Deferred r) noexcept
+cdef void fill_later(Deferred r, Tensor out) noexcept
 # Mark `r` as computed.
-cdef int finish(Recipe r, Storage storage) except -1
-cdef Recipe with_memory(Recipe r)
-cdef bint reads(Recipe r, Storage storage) noexcept
+cdef int finish(Deferred r, Storage storage) except -1
+cdef Deferred with_memory(Deferred r)
+cdef bint reads(Deferred r, Storage storage) noexcept
 cdef int give_memory(Storage storage) except -1
 cdef bint move_block(Storage old, Storage storage) except -1
 cdef int move_back(Storage old, Storage storage, char* before, list late) except -1
 
 
-cdef inline int compute_row(Recipe r) except -1:
-    """Compute a recipe that is not pointwise by itself."""
+cdef inline int compute_row(Deferred r) except -1:
+    """Compute a deferred op that is not pointwise by itself."""
     return r.rows.run_alone(r)
 
 
-cdef inline bint is_held(Recipe r) noexcept:
-    """Whether anything but recipes holds the memory of ``r``. Recipes have one reference for each operand."""
+cdef inline bint is_held(Deferred r) noexcept:
+    """Whether anything but deferred ops holds the memory of ``r``. Deferred ops have one reference for each operand."""
     return Py_REFCNT(r.storage) > (<Storage>r.storage).waits - 1
 
 
 cdef inline PyObject* pending(const Source* s) noexcept:
-    """The recipe that computes an operand in the same kernel; NULL if the operand is read from memory."""
-    return s.recipe if s.recipe != NULL and not (<Recipe>s.recipe).done and not (<Recipe>s.recipe).is_row else NULL
+    """The deferred op that computes an operand in the same kernel; NULL if the operand is read from memory."""
+    cdef Deferred r
+    if s.deferred == NULL:
+        return NULL
+    r = <Deferred>s.deferred
+    return NULL if r.done or r.is_row else s.deferred
 
 
 cdef inline bint is_undone_row(const Source* s) noexcept:
     """Whether an operand is the result of a row-wise op or ``cat`` that has not run yet."""
-    return s.recipe != NULL and (<Recipe>s.recipe).is_row and not (<Recipe>s.recipe).done
+    return s.deferred != NULL and (<Deferred>s.deferred).is_row and not (<Deferred>s.deferred).done
 
 
 cdef inline bint same_order(Tensor a, Tensor b) noexcept:
@@ -202,6 +207,6 @@ cdef inline void hold(Source* s) noexcept:
     if s.storage != NULL:
         Py_INCREF(<object>s.storage)
         (<Storage>s.storage).waits += 1
-    if s.recipe != NULL:
-        Py_INCREF(<object>s.recipe)
-        (<Recipe>s.recipe).readers += 1
+    if s.deferred != NULL:
+        Py_INCREF(<object>s.deferred)
+        (<Deferred>s.deferred).readers += 1

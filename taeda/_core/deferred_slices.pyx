@@ -1,4 +1,4 @@
-"""Recipes for a part of a recipe's result, or for the same ops on other operands."""
+"""Deferred ops for a part of a deferred op's result, or for the same ops on other operands."""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -7,13 +7,13 @@ from libc.string cimport memcpy
 
 from .fused cimport gather, leaf_of, start
 from .memory cimport Storage
-from .recipes cimport AGAIN, Kernel, Recipe, Source, enlist, hold, is_undone_row, pending, same_form
+from .deferred cimport AGAIN, Deferred, Kernel, Source, enlist, hold, is_undone_row, pending, same_form
 from .tensor cimport INLINE, ITEMSIZE, MAXDIM, PARAM, VALUES, Tensor, alias_tensor, empty_tensor, same_sizes
 
 
-cdef Recipe slice_of(Recipe r, Tensor t, Tensor out):
-    """A recipe for a slice ``t`` of the result of ``r``, for an op whose result is ``out``. None if there is none, or
-    if it would take many ops.
+cdef Deferred slice_of(Deferred r, Tensor t, Tensor out):
+    """A deferred op for a slice ``t`` of the result of ``r``, for an op whose result is ``out``. None if there is none,
+    or if it would take many ops.
     """
     cdef int64_t start[INLINE]
     cdef int64_t left = (t.raw - r.data) // ITEMSIZE[t.code]
@@ -40,32 +40,32 @@ cdef Recipe slice_of(Recipe r, Tensor t, Tensor out):
     return remade(r, t, start, NULL, None, 0, {}) if left == 0 else None
 
 
-cdef bint reads_only(Recipe r) noexcept:
-    """Whether ``r`` and the recipes that it depends on are pointwise, and none works in place."""
+cdef bint reads_only(Deferred r) noexcept:
+    """Whether ``r`` and the deferred ops that it depends on are pointwise, and none works in place."""
     cdef int i
     if r.inplace or r.is_row:
         return False
     for i in range(r.nsources):
         if is_undone_row(&r.sources[i]) or (pending(&r.sources[i]) != NULL
-                                            and not reads_only(<Recipe>r.sources[i].recipe)):
+                                            and not reads_only(<Deferred>r.sources[i].deferred)):
             return False
     return True
 
 
-cdef Recipe remade(Recipe r, Tensor t, const int64_t* start, Kernel* k, list leaves, int which, dict made):
+cdef Deferred remade(Deferred r, Tensor t, const int64_t* start, Kernel* k, list leaves, int which, dict made):
     """``r`` for the sizes of ``t`` from ``start`` on, or with ``leaves``, contiguous, for the sizes of ``k``.
 
     If ``r`` reads a deferred ``cat``, ``t`` has the size of part ``which``, and that is read instead.
 
     It has no memory: the ops that read it compute it.
     """
-    cdef Recipe part = made.get(<size_t><void*>r), of
+    cdef Deferred part = made.get(<size_t><void*>r), of
     cdef int i, d
     cdef Source* s
     cdef Tensor leaf
     if part is not None:
         return part
-    part = made[<size_t><void*>r] = <Recipe>Recipe.__new__(Recipe)
+    part = made[<size_t><void*>r] = <Deferred>Deferred.__new__(Deferred)
     part.op, part.variant, part.compute, part.code = r.op, r.variant, r.compute, r.code
     part.nd, part.count, part.data, part.contiguous = r.nd, t.count, r.data, leaves is not None
     part.nodes, part.reads, part.numbers, part.nsources = r.nodes, r.reads, r.numbers, r.nsources
@@ -77,18 +77,18 @@ cdef Recipe remade(Recipe r, Tensor t, const int64_t* start, Kernel* k, list lea
         if s.code == PARAM:
             continue
         if pending(s) != NULL:
-            s.storage = s.recipe = NULL
-            of = remade(<Recipe>r.sources[i].recipe, t, start, k, leaves, which, made)
-            s.recipe = <PyObject*>of
+            s.storage = s.deferred = NULL
+            of = remade(<Deferred>r.sources[i].deferred, t, start, k, leaves, which, made)
+            s.deferred = <PyObject*>of
             Py_INCREF(of)
             of.readers += 1
             continue
         if is_undone_row(s):
-            s[0] = (<Recipe>s.recipe).sources[which]
+            s[0] = (<Deferred>s.deferred).sources[which]
             hold(s)
             continue
         s.storage = r.sources[i].storage
-        s.recipe = NULL
+        s.deferred = NULL
         if leaves is not None:
             leaf = <Tensor>leaves[leaf_of(k, &r.sources[i], r.nd)]
             s.storage, s.data = <PyObject*>leaf.storage, leaf.raw
@@ -108,14 +108,14 @@ cdef list leaves_of(Tensor x):
     ops.
     """
     cdef Kernel k
-    cdef Recipe r
+    cdef Deferred r
     cdef int64_t strides[MAXDIM]
     cdef int i, d
     cdef Tensor like, leaf
     cdef list found = []
-    if x.holds != VALUES or x.storage.recipe is None:
+    if x.holds != VALUES or x.storage.deferred is None:
         return None
-    r = <Recipe>x.storage.recipe
+    r = <Deferred>x.storage.deferred
     start(&k)
     if r.nodes > AGAIN or not same_form(r, x, x) or not reads_only(r) or not gather(&k, r):
         return None
@@ -134,12 +134,12 @@ cdef Tensor computed_from(Tensor x, list leaves, Tensor like):
     """The function that computes ``x`` from its `leaves_of`, of other ``leaves``: contiguous, of the sizes of
     ``like``."""
     cdef Tensor out = empty_tensor(x.code, like.nd, like.sizes)
-    cdef Recipe root = <Recipe>x.storage.recipe
+    cdef Deferred root = <Deferred>x.storage.deferred
     cdef Kernel k
     start(&k)
     gather(&k, root)
     root = remade(root, out, NULL, &k, leaves, 0, {})
     root.storage, root.data, root.contiguous = <PyObject*>out.storage, out.raw, True
-    out.storage.recipe = root
+    out.storage.deferred = root
     out.storage.waits += 1
     return out

@@ -7,11 +7,11 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from .callbacks import callbacks
-from .channels cimport ChannelOp, Channels, defer_channels
-from .memory cimport unsettled
+from .deferred_batch_norm cimport ChannelOp, Channels, defer_channels
+from .memory cimport n_deferred
 from .planners cimport known_key, of_arguments, of_key
 from .pool cimport kernel_t, launch as run_kernel
-from .recipes cimport MOST_NUMBERS, MOST_RESULTS, Prologue, Source, begin, end
+from .deferred cimport MOST_NUMBERS, MOST_RESULTS, Prologue, Source, begin, end
 from .rows cimport epilogue_parts, memory_of, on_lines, prologue_of, prologue_parts, tell_prologue
 from .tensor cimport ITEMSIZE, MOST_FUSED, VALUES, Op, Tensor, address_to_read
 
@@ -61,7 +61,7 @@ def compute_gradient(str kernel, tuple key, Tensor g, tuple tensors, tuple args,
     cdef int i, n = <int>len(args), own = <int>len(tensors), operand = -1, whole = 0
     cdef Tensor t
     cdef kernel_t fn
-    if not unsettled or g.holds != VALUES or g.storage.recipe is None or not g.contiguous:
+    if not n_deferred or g.holds != VALUES or g.storage.deferred is None or not g.contiguous:
         return False
     for i in range(own):
         if tensors[i] is g:
