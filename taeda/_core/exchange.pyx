@@ -625,7 +625,7 @@ def as_tensor(data, dtype=None, device=None):
         return tell_of(from_sequence(data, code))
     if t.device_type:
         return t.to(device=device or t.device, dtype=dtype or t.dtype)
-    return t if code < 0 or code == t.code else cast(t, code)
+    return tell_of(t if code < 0 or code == t.code else cast(t, code))
 
 
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
@@ -672,7 +672,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     if requires_grad and not t.requires_grad:
         t = t.detach() if t is obj else t
         t.requires_grad = True
-    return t
+    return t if isinstance(obj, Tensor) else tell_of(t)
 
 
 # ---- NumPy -----------------------------------------------------------------------------------------------------------
@@ -745,7 +745,7 @@ def from_numpy(array):
                         f"numbers and lists")
     if has_mode():
         tell_mode("from_numpy")
-    return array_tensor(array, True)
+    return tell_of(array_tensor(array, True))
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
@@ -803,7 +803,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
                                  (1,))
     if requires_grad:
         t.requires_grad = True
-    return t
+    return tell_of(t)
 
 
 cdef int take_bytes(Exported held, object buffer, int64_t start, int64_t nbytes) except -1:

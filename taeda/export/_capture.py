@@ -29,7 +29,7 @@ from taeda.fx.experimental.symbolic_shapes import (
 from taeda.fx.node import map_aggregate
 from taeda.fx.operator_schemas import writes
 from taeda.nn.modules import _hooks
-from taeda.ops.meta import planning, without_values
+from taeda.ops.meta import place_of, planning, without_values
 from taeda.ops.table import OPS, trait
 from taeda.utils import _pytree as pytree
 
@@ -87,7 +87,7 @@ class Capture(Numbers):
         self.progress = 0
         self.guards: list[tuple[Expr, bool, str]] = []
         self.constants: dict[int, tuple[Tensor, Traced]] = {}
-        self.made: dict[int, tuple[Tensor, Tensor, Scope]] = {}  # from Python's values in this run, and copies
+        self.made: dict[Any, tuple[Tensor, Scope]] = {}  # from Python's values in this run, by their places
         self.alive: list[Any] = []
         self.modules: list[tuple[str, str, int]] = []  # path, class, and which call it is
         self.paths: dict[int, str] = {}
@@ -191,9 +191,9 @@ class Capture(Numbers):
 
     def note_made(self, x: Tensor) -> None:
         """A tensor that the program makes of Python's values: in-place ops write to a copy, in every run."""
-        if not isinstance(x, Traced) and not x.requires_grad:  # a leaf is not written
+        if not isinstance(x, Traced) and not x.requires_grad and x.numel():  # a leaf is not written
             with self.aside():
-                self.made[id(x)] = x, x.clone(), self.scope
+                self.made.setdefault(place_of(x), (x, self.scope))
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -280,15 +280,18 @@ class Capture(Numbers):
         if not isinstance(x, Tensor) or (isinstance(x, Traced) and x.capture is self):
             return x
         if id(x) not in self.constants:
-            made = self.made.pop(id(x), None)
-            self.constants[id(x)] = x, self.lift(x) if made is None else self._anew(*made[1:])
+            made = None if x.requires_grad or not self.made else self.made.get(place_of(x))
+            self.constants[id(x)] = x, self.lift(x) if made is None else self._anew(x, *made)
         return self.constants[id(x)][1]
 
-    def _anew(self, value: Tensor, scope: Scope) -> Traced:
-        """A copy of a constant that every run makes, in the graph whose function made the tensor."""
+    def _anew(self, x: Tensor, made: Tensor, scope: Scope) -> Traced:
+        """What stands for ``x``, which shows the memory of ``made``: a copy of its values, in the graph whose function
+        made it."""
+        if x is not made:  # made.detach() or the like
+            return self.call(OPS["detach"], (made,), {})
         now, self.scope = self.scope, scope
         try:
-            return self.call(OPS["clone"], (self.lift(value),), {})
+            return self.call(OPS["clone"], (self.lift(x.clone()),), {})
         finally:
             self.scope = now
 

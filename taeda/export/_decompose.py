@@ -20,6 +20,7 @@ from taeda.fx import GraphModule, Interpreter, Node, _names
 from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, ValueRanges
 from taeda.fx.node import map_aggregate, map_arg
 from taeda.fx.operator_schemas import writes, writes_in_place
+from taeda.ops.creation import contiguous_strides
 from taeda.ops.registry import is_in_place
 from taeda.ops.table import METHODS, OPS, asked_for, spread, trait
 from taeda.utils import _pytree as pytree
@@ -217,7 +218,7 @@ class _Lowering(Capture):
         if kwargs.get("out") is not None:
             made, spec = pytree.tree_flatten(self._step(function, args, {**kwargs, "out": None}))
             outs = pytree.tree_leaves(kwargs["out"])
-            return pytree.tree_unflatten([*map(self._write_to, outs, made)], spec)
+            return pytree.tree_unflatten([*map(self._write_out, outs, made)], spec)
         return self._step(function, args, kwargs)
 
     def _step(self, function: Any, args: tuple, kwargs: dict) -> Any:
@@ -356,6 +357,17 @@ class _Lowering(Capture):
             value = 0
         elif name in ("detach_", "requires_grad_"):
             return target
+        elif name == "set_":
+            given = _bound(function, args, kwargs)
+            source = given.get("source")
+            if not isinstance(source, Tensor):
+                raise NotImplementedError("set_(): in a decomposed program its source is a tensor")
+            source = self._lifted(source)
+            if given.get("size") is None:
+                return self._become(target, self.handle(OPS["detach"], (source,), {}))
+            size = tuple(given["size"])
+            form = size, given.get("stride") or contiguous_strides(size), given.get("storage_offset", 0)
+            return self._become(target, self.handle(OPS["as_strided"], (source, *form), {}))
         elif name in ("resize_", "resize_as_") and target.is_contiguous() and "memory_format" not in kwargs:
             return self._resize(target, args[1].shape if name == "resize_as_" else spread(args[1:], kwargs.get("size")))
         else:
@@ -366,6 +378,14 @@ class _Lowering(Capture):
             if isinstance(value, Traced) and _address(value) == _address(target):
                 return self._become(target, value)
         return self._write_to(target, value)
+
+    def _write_out(self, out: Any, value: Traced) -> Traced:
+        """Write a result to ``out``, which gets its sizes."""
+        out = self._lifted(out)
+        if [m.shape for m in out.metas] == [m.shape for m in value.metas]:
+            return self._write_to(out, value)
+        value = value if value.dtype is out.dtype else self.handle(METHODS["to"], (value, out.dtype), {})
+        return self._become(out, self.handle(OPS["detach"], (value,), {}))
 
     def _write_by_body(self, target: Traced, function: Any, args: tuple, kwargs: dict) -> Any:
         """A write for which no op has a form without writing: use the writes of its body, or call the op itself on a

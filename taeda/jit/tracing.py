@@ -19,6 +19,7 @@ from .. import _core, nn, random
 from .._core import Op, Tensor
 from .._core.callbacks import callbacks
 from ..autograd import no_grad
+from ..ops.meta import place_of
 from ..ops.recurrent import _layer_in_ops
 from ..ops.table import asked_for, trait
 from ..utils import _pytree as pytree
@@ -81,13 +82,6 @@ def current() -> Any:
     return getattr(_thread, "recorder", None)
 
 
-def _place(x: Any) -> tuple | None:
-    """The memory, dtype and form that a tensor shows; None if it has no memory of its own."""
-    if not isinstance(x, Tensor) or x._without_memory is not None or x.is_meta or not x.numel():
-        return None
-    return x.data_ptr(), x.dtype, tuple(x.shape), x.stride()
-
-
 class Recorder:
     """The recording mode. It is below all others, so that it sees the computed ops.
 
@@ -103,7 +97,7 @@ class Recorder:
         self.body: list[ir.Stmt] = []
         self.known: dict[int, ir.Expr] = {}
         self.alive: list[Any] = []
-        self.made: dict[int, tuple[Tensor, Tensor]] = {}  # from Python's values in this run, and copies
+        self.made: dict[Any, Tensor] = {}  # from Python's values in this run, by their places
         self.node = ast.Pass()
         self.quiet = 0
         self.unread: dict[int, ir.Stmt] = {}  # sizes that no op was given yet
@@ -190,20 +184,24 @@ class Recorder:
         return ir.Const(x, type_of(x))
 
     def _anew(self, x: Tensor) -> ir.Expr | None:
-        """A copy of the constant that ``x`` was made as: the program may write to it, in every run."""
-        made = self.made.pop(id(x), None)
-        if made is None:
+        """A copy of the values that ``x`` was made of: the program may write to it, in every run."""
+        with _recording(None):
+            made = None if x.requires_grad or not self.made else self.made.pop(place_of(x), None)
+            value = None if made is None else ir.Const(made.clone(), TENSOR)
+        if made is None or value is None:
             return None
         variable = self.front.new_variable(f"v{self.front.places}", TENSOR)
-        value = self.front.op("aten::clone", [ir.Const(made[1], TENSOR)], {}, self.node)
-        self.body.append(ir.Assign(variable, value))
-        return variable
+        self.body.append(ir.Assign(variable, self.front.op("aten::clone", [value], {}, self.node)))
+        if made is x:
+            return variable
+        self.know(made, variable)
+        return None
 
     def _detached(self, x: Tensor) -> ir.Expr | None:
         """The expression of ``t.detach()`` or ``t.data``, which no op makes, if the trace knows ``t``."""
         with _recording(None):
-            place = _place(x)
-            found = next((t for t in reversed(self.alive) if place is not None and _place(t) == place), None)
+            place = place_of(x)
+            found = next((t for t in reversed(self.alive) if place is not None and place_of(t) == place), None)
         if found is None:
             return None
         variable = self.front.new_variable(f"v{self.front.places}", TENSOR)
@@ -249,9 +247,9 @@ class Recorder:
 
     def note_made(self, x: Tensor) -> None:
         """A tensor that the function makes of Python's values."""
-        if not x.requires_grad:  # a leaf is not written
+        if not x.requires_grad and x.numel():  # a leaf is not written
             with _recording(None):
-                self.made[id(x)] = x, x.clone()
+                self.made.setdefault(place_of(x), x)
 
     def by_python(self, what: str) -> None:
         """A list that Python reads, or a tensor made of Python's values: constants of the trace."""

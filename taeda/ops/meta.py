@@ -21,10 +21,18 @@ from .._core.devices import current_place, set_place
 from .registry import is_in_place, name_of
 from .table import trait
 
-__all__ = ["planning", "without_values"]
+__all__ = ["place_of", "planning", "without_values"]
 
 _META = _core.device("meta")
 _META_NUMBER = 1
+
+
+def place_of(x: Any) -> tuple | None:
+    """The memory, dtype and form that a tensor shows, a key by which recorders know it again; None if it has no memory
+    of its own, or no elements."""
+    if not isinstance(x, Tensor) or x._without_memory is not None or x.is_meta or not x.numel():
+        return None
+    return x.data_ptr(), x.dtype, tuple(x.shape), x.stride()
 
 
 def is_meta(device: Any) -> bool:

@@ -1,7 +1,9 @@
 """Writes in a forward: decomposed programs and ``.pt2`` files give what the model gives, and write what it writes."""
 
 import io
+import warnings
 
+import numpy as np
 import pytest
 
 import taeda
@@ -250,10 +252,77 @@ def _written_at(x):
     return x + y
 
 
-@pytest.mark.parametrize("function", [_running_total, _written_at])
-def test_tensors_of_pythons_values_begin_anew_in_every_run(function):
+def _written_first(x):
+    y = taeda.tensor([3.0, 4.0])
+    y.numpy()[0] = 7
+    z = y * 2
+    y.add_(1)
+    return x + y + z
+
+
+MADE = {
+    "total": _running_total,
+    "index": _written_at,
+    "first": _written_first,
+    "Tensor": lambda x: taeda.Tensor([1.0, 2.0]).add_(x),
+    "asarray": lambda x: taeda.asarray([1.0, 2.0]).add_(x),
+    "array": lambda x: taeda.from_numpy(np.ones(2, np.float32)).add_(x),
+    "array and list": lambda x: taeda.as_tensor(np.ones(2, np.float32)).add_(x),
+    "buffer": lambda x: taeda.frombuffer(bytearray(8), dtype=taeda.float32).add_(x),
+    "detach": lambda x: taeda.tensor([1.0, 2.0]).detach().add_(x),
+    "data": lambda x: taeda.tensor([1.0, 2.0]).data.add_(x),
+    "parameter": lambda x: nn.Parameter(taeda.tensor([1.0, 2.0])).detach().add_(x),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_tensors_of_pythons_values_begin_anew_in_every_run(name):
+    function, x = MADE[name], taeda.tensor([1.0, 2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", taeda.jit.TracerWarning)
+        traced = taeda.jit.trace(function, x)
+    for program in (*programs(Forward(function), (x,)), make_fx(function)(x), traced):
+        for given in (x, x, x * 2):
+            assert program(given).equal(function(given))
+
+
+def test_tensors_of_pythons_values_share_memory_as_they_did():
+    def function(x):
+        y = taeda.tensor([1.0, 2.0])
+        y.data.fill_(3)
+        y.detach()[:1].add_(x[1])
+        return x + y
+
     x = taeda.tensor([1.0, 2.0])
     for program in (*programs(Forward(function), (x,)), make_fx(function)(x)):
-        for _ in range(2):
-            assert program(x).equal(function(x))
-        assert program(x * 2).equal(function(x * 2))
+        assert program(x).equal(function(x))
+
+
+def _set(x):
+    y, z = x * 1, x + 5
+    before = y.view(2, 1)
+    y.set_(z)
+    z.add_(1)
+    y[0] = 3
+    return y * 2 + z + before.sum()
+
+
+def _set_window(x):
+    y, z = x * 1, x + 5
+    y.set_(z, 1, (1,), (1,))
+    y.add_(2)
+    return y * 2 + z
+
+
+def _sized_by_out(x):
+    y = taeda.empty(0)
+    taeda.add(x, 5, out=y)
+    return y.mul_(2) + x
+
+
+@pytest.mark.parametrize("function", [_set, _set_window, _sized_by_out])
+def test_other_memory_and_sizes_in_place(function):
+    x = taeda.tensor([1.0, 2.0])
+    made = export.export(Forward(function), (x,))
+    for program in (made.module(), made.run_decompositions().module(), make_fx(function)(x)):
+        assert program(x * 3).equal(function(x * 3))

@@ -668,6 +668,27 @@ def test_make_fx_records_what_no_gradient_flows_through(name):
     assert taeda.autograd.grad(y.sum(), x)[0].tolist() == gradient
 
 
+FORMS = {
+    "transpose_": lambda y: y.transpose_(0, 1).add_(1),
+    "t_": lambda y: y.t_(),
+    "unsqueeze_": lambda y: y.unsqueeze_(0),
+    "as_strided_": lambda y: y.as_strided_((2,), (0,)),
+    "resize_": lambda y: y.resize_(1),
+    "resize_as_": lambda y: y.resize_as_(taeda.ones(1)),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_make_fx_records_changes_of_form(name):
+    def f(x):
+        y = (x * 1).view(1, 2)
+        FORMS[name](y)
+        return y * 2
+
+    x = taeda.tensor([1.0, 2.0])
+    assert make_fx(f)(x)(x + 1).equal(f(x + 1))
+
+
 def test_make_fx_records_composites_under_vmap():
     graph = make_fx(taeda.func.vmap(lambda x: taeda.narrow(x, 0, 0, 1) * taeda.detach(x)))(X[None])
     assert graph(X[None]).tolist() == (X[None, :1] * X[None]).tolist()

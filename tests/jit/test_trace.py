@@ -523,18 +523,3 @@ def test_an_error_of_the_front_end_is_not_taken_for_a_refusal(monkeypatch):
     monkeypatch.setattr(SourceFrontend, "apply", broken)
     with pytest.raises(TypeError, match="a bug"):
         taeda.jit.trace(lambda x: taeda.relu(x), taeda.ones(2))
-
-
-def test_tensors_of_pythons_values_begin_anew_in_every_run():
-    def total(x):
-        found, last = taeda.tensor(0.0), taeda.as_tensor([1.0, 2.0])
-        found += x.sum()
-        last[1:].add_(x[:1])
-        return found, last
-
-    x = taeda.tensor([1.0, 2.0])
-    with pytest.warns(taeda.jit.TracerWarning, match="constants"):
-        traced = taeda.jit.trace(total, x)
-    for _ in range(2):
-        assert all(map(taeda.equal, traced(x), total(x)))
-    assert all(map(taeda.equal, traced(x * 3), total(x * 3)))

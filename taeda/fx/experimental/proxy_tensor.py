@@ -12,6 +12,8 @@ from typing import Any
 
 from taeda._core import Op, Tensor
 from taeda.nn import Module, Parameter
+from taeda.ops.meta import place_of
+from taeda.ops.table import trait
 from taeda.utils import _pytree as pytree
 
 from ... import _core
@@ -67,7 +69,7 @@ class _Recorder:
         self.decompositions = decompositions
         self.known: dict[int, tuple[Tensor, Proxy]] = {}
         self.places: dict[Any, Proxy] = {}
-        self.made: dict[int, tuple[Tensor, Tensor]] = {}  # from Python's values in this run, and a copy
+        self.made: dict[Any, Tensor] = {}  # from Python's values in this run, by their places
 
     def track(self, tensor: Tensor, proxy: Proxy, alone: bool = False) -> None:
         """Let ``proxy`` stand for ``tensor``, and unless it is ``alone`` for unknown aliases of it."""
@@ -81,18 +83,23 @@ class _Recorder:
         """The Proxy of a tensor that is known, or of one with the same memory; anything else as it is."""
         if not isinstance(x, Tensor):
             return x
-        if id(x) in self.made:  # every run begins with the values that it was made with
-            _, value = self.made.pop(id(x))
-            self.track(x, self.tracer.create_proxy("call_method", "clone", (value,), {}))
         if id(x) in self.known:
             return self.known[id(x)][1]
         return self.places.get(_place(x), x)
 
     def note_made(self, x: Tensor) -> None:
         """A tensor that the function makes of Python's values: in-place ops write to a copy, in every run."""
-        if not x.requires_grad:  # a leaf is not written
+        if not x.requires_grad and x.numel():  # a leaf is not written
             with _recording(None):
-                self.made[id(x)] = x, x.clone()
+                self.made.setdefault(_place(x), x)
+
+    def make_anew(self, x: Any) -> None:
+        """Record the copy of what :meth:`note_made` has seen, with its values before an op reads or writes it."""
+        made = self.made.pop(_place(x), None) if isinstance(x, Tensor) and not x.requires_grad else None
+        if made is not None:
+            with _recording(None):
+                value = made.clone()
+            self.track(made, self.tracer.create_proxy("call_method", "clone", (value,), {}))
 
     def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Called by the core for every op and composite."""
@@ -112,8 +119,11 @@ class _Recorder:
             if result is not NotImplemented:
                 return result
         tensors = any(isinstance(x, Tensor) for x in pytree.tree_leaves((args, kwargs)))
-        if not isinstance(function, Op) and tensors:
+        changes_form = trait(function, "meta", "") == "form"  # of a tensor, in place: by no op
+        if not isinstance(function, Op) and tensors and not changes_form:
             return _core.pass_through(self, function, args, kwargs)  # its ops are recorded
+        for x in pytree.tree_leaves((args, kwargs)) if self.made else ():
+            self.make_anew(x)
         result = function(*args, **kwargs)
         if any(isinstance(x, Tensor) for x in pytree.tree_leaves(result)):
             self.record(function, args, kwargs, result)
@@ -131,6 +141,8 @@ class _Recorder:
 
     def note_detached(self, source: Tensor, made: Tensor) -> None:
         """Record ``made``, which is ``source.detach()`` or ``source.data``: no op makes it, so no call tells of it."""
+        if self.made:
+            self.make_anew(source)
         known = self.of(source)
         if known is not source:
             self.track(made, self.tracer.create_proxy("call_method", "detach", (known,), {}), alone=True)
@@ -153,7 +165,7 @@ class _Recorder:
 
 def _place(x: Tensor) -> Any:
     """A key that distinguishes views of one memory."""
-    return x.data_ptr(), x.dtype, tuple(x.shape), tuple(x.stride()), x.numel() == 0 and id(x)
+    return place_of(x) or id(x)
 
 
 @contextmanager
