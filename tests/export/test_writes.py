@@ -286,6 +286,19 @@ def test_tensors_of_pythons_values_begin_anew_in_every_run(name):
             assert program(given).equal(function(given))
 
 
+def test_a_result_of_pythons_values_is_the_callers():
+    def function(x):
+        return x, taeda.tensor([1.0, 2.0])
+
+    x = taeda.tensor([1.0, 2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", taeda.jit.TracerWarning)
+        traced = taeda.jit.trace(function, x)
+    for program in (*programs(Forward(function), (x,)), make_fx(function)(x), traced):
+        for _ in range(2):
+            assert program(x)[1].add_(1).tolist() == [2.0, 3.0]
+
+
 def test_tensors_of_pythons_values_share_memory_as_they_did():
     def function(x):
         y = taeda.tensor([1.0, 2.0])

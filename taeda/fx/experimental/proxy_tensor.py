@@ -237,6 +237,8 @@ def _trace(f: Callable, args: tuple, decompositions: dict) -> GraphModule:
     with _recording(mode):
         result = f(*pytree.tree_unflatten(leaves, spec))
     outputs, out_spec = pytree.tree_flatten(result)
+    for x in outputs:
+        mode.make_anew(x)
     nested = any(not child.is_leaf() for child in spec.children_specs)
     if nested:
         tracer.graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names[: len(args)], spec, out_spec))
