@@ -33,7 +33,7 @@ FAMILIES = {
         "ops.inplace", "special.",
     ),
     "reduction": ("ops.reduction", "ops.statistics", "ops.scan", "ops.softmax", "ops.histogram", "masked"),
-    "shape": ("ops.shape", "ops.joining", "ops.copies", "ops.views", "ops.view_copies", "ops.view_scatters"),
+    "shape": ("ops.shape", "ops.joining", "ops.copies", "ops.views", "ops.view_copies", "ops.view_scatters", "_core.formats"),
     "indexing": ("ops.indexing", "items", "ops.sparse", "ops.compressed", "sparse", "nested"),
     "scatter": ("ops.scatter", "ops.segments"),
     "sort": ("ops.sorting",),
