@@ -12,7 +12,7 @@ import functools
 import inspect
 import math
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from taeda._core import Composite, Op, Tensor
@@ -134,6 +134,13 @@ class _Lowering(Capture):
     def memory(self, x: Traced) -> _Memory:
         """The memory of ``x``."""
         return self.memories.setdefault(_address(x), _Memory(x))
+
+    def sub_graph(self, function: Callable, inputs: Sequence[Any]) -> tuple:
+        before = dict(self.memories)
+        try:
+            return super().sub_graph(function, inputs)
+        finally:
+            self.memories = before  # its inputs stand for memory of the tensors outside
 
     def node_of(self, x: Any) -> Any:
         if isinstance(x, Traced):

@@ -311,6 +311,20 @@ def test_tensors_of_pythons_values_share_memory_as_they_did():
         assert program(x).equal(function(x))
 
 
+def test_what_a_branch_reads_is_written_after_it():
+    def function(x, p):
+        t, u = taeda.tensor([1.0, 2.0]), x * 2
+        y = taeda.cond(p.sum() > 0, lambda x: x + t * u, lambda x: x - t, (x,))
+        t.add_(1)
+        u.mul_(3)
+        return y + t * u
+
+    x = taeda.tensor([1.0, 2.0])
+    for program in programs(Forward(function), (x, x)):
+        for p in (x, -x, x):
+            assert program(x, p).equal(function(x, p))
+
+
 def _set(x):
     y, z = x * 1, x + 5
     before = y.view(2, 1)
