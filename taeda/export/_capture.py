@@ -289,9 +289,11 @@ class Capture(Numbers):
         made it."""
         if x is not made:  # made.detach() or the like
             return self.call(OPS["detach"], (made,), {})
+        with self.aside():
+            value = x.clone()
         now, self.scope = self.scope, scope
         try:
-            return self.call(OPS["clone"], (self.lift(x.clone()),), {})
+            return self.call(OPS["clone"], (self.lift(value),), {})
         finally:
             self.scope = now
 

@@ -8,6 +8,7 @@ import pytest
 
 import taeda
 from taeda import export, nn
+from taeda.func import control_flow
 from taeda.fx.experimental.proxy_tensor import make_fx
 from tests.agree import close
 
@@ -309,6 +310,39 @@ def test_tensors_of_pythons_values_share_memory_as_they_did():
     x = taeda.tensor([1.0, 2.0])
     for program in (*programs(Forward(function), (x,)), make_fx(function)(x)):
         assert program(x).equal(function(x))
+
+
+def _loop(x):
+    def body(i, total):
+        t = taeda.tensor(0.0)
+        t += total.sum()
+        return i + 1, total + t
+
+    return control_flow.while_loop(lambda i, t: i < 3, body, (taeda.tensor(0), x))[1]
+
+
+def _read_by_a_loop(x):
+    k = taeda.tensor(1.0)
+    made = control_flow.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t * k + x), (taeda.tensor(0), x))[1]
+    k.add_(1)
+    return made * k
+
+
+def _scan(x):
+    def step(carry, row):
+        t = taeda.tensor(1.0)
+        t += carry
+        return t * row, carry + row
+
+    return control_flow.scan(step, taeda.tensor(2.0), x)[1]
+
+
+@pytest.mark.parametrize("function", [_loop, _read_by_a_loop, _scan])
+def test_tensors_that_functions_of_control_flow_make_begin_anew(function):
+    x = taeda.tensor([1.0, 2.0])
+    for program in programs(Forward(function), (x,)):
+        for given in (x, -x, x):
+            assert program(given).equal(function(given))
 
 
 def test_what_a_branch_reads_is_written_after_it():
