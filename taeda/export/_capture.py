@@ -191,9 +191,10 @@ class Capture(Numbers):
 
     def note_made(self, x: Tensor) -> None:
         """A tensor that the program makes of Python's values: in-place ops write to a copy, in every run."""
-        if not isinstance(x, Traced) and not x.requires_grad and x.numel():  # a leaf is not written
-            with self.aside():
-                self.made.setdefault(place_of(x), (x, self.scope))
+        with self.aside():
+            place = None if isinstance(x, Traced) or x.requires_grad else place_of(x)  # a leaf is not written
+        if place is not None:
+            self.made.setdefault(place, (x, self.scope))
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -280,7 +281,8 @@ class Capture(Numbers):
         if not isinstance(x, Tensor) or (isinstance(x, Traced) and x.capture is self):
             return x
         if id(x) not in self.constants:
-            made = None if x.requires_grad or not self.made else self.made.get(place_of(x))
+            with self.aside():
+                made = None if x.requires_grad or not self.made else self.made.get(place_of(x))
             self.constants[id(x)] = x, self.lift(x) if made is None else self._anew(x, *made)
         return self.constants[id(x)][1]
 

@@ -247,9 +247,10 @@ class Recorder:
 
     def note_made(self, x: Tensor) -> None:
         """A tensor that the function makes of Python's values."""
-        if not x.requires_grad and x.numel():  # a leaf is not written
-            with _recording(None):
-                self.made.setdefault(place_of(x), x)
+        with _recording(None):
+            place = None if x.requires_grad else place_of(x)  # a leaf is not written
+        if place is not None:
+            self.made.setdefault(place, x)
 
     def by_python(self, what: str) -> None:
         """A list that Python reads, or a tensor made of Python's values: constants of the trace."""

@@ -287,6 +287,22 @@ def test_tensors_of_pythons_values_begin_anew_in_every_run(name):
             assert program(given).equal(function(given))
 
 
+def test_tensors_without_memory_share_none():
+    sparse = taeda.tensor([[0.0, 1.0], [2.0, 0.0]]).to_sparse()
+
+    def function(x):
+        form, empty = taeda.tensor([1.0, 2.0], device="meta"), taeda.tensor([])
+        return taeda.cat([x + form.numel(), empty, taeda.empty(0), taeda.sparse.mm(sparse, x.view(2, 1)).view(-1)])
+
+    x = taeda.tensor([1.0, 2.0])
+    made = export.export(Forward(function), (x,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", taeda.jit.TracerWarning)
+        traced = taeda.jit.trace(function, x)
+    for program in (made.module(), made.run_decompositions().module(), make_fx(function)(x), traced):
+        assert program(x * 2).equal(function(x * 2))
+
+
 def test_a_result_of_pythons_values_is_the_callers():
     def function(x):
         return x, taeda.tensor([1.0, 2.0])

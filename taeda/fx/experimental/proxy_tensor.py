@@ -89,13 +89,15 @@ class _Recorder:
 
     def note_made(self, x: Tensor) -> None:
         """A tensor that the function makes of Python's values: in-place ops write to a copy, in every run."""
-        if not x.requires_grad and x.numel():  # a leaf is not written
-            with _recording(None):
-                self.made.setdefault(_place(x), x)
+        with _recording(None):
+            place = None if x.requires_grad else place_of(x)  # a leaf is not written
+        if place is not None:
+            self.made.setdefault(place, x)
 
     def make_anew(self, x: Any) -> None:
         """Record the copy of what :meth:`note_made` has seen, with its values before an op reads or writes it."""
-        made = self.made.pop(_place(x), None) if isinstance(x, Tensor) and not x.requires_grad else None
+        with _recording(None):
+            made = None if not isinstance(x, Tensor) or x.requires_grad else self.made.pop(place_of(x), None)
         if made is not None:
             with _recording(None):
                 value = made.clone()
