@@ -142,6 +142,7 @@ cdef class Storage:
         cdef Storage there = source.untyped().cpu()
         if self.device > META_NUMBER:
             ensure_computed(self)
+            ensure_computed(there)
             devices[self.device].copy(self.device, self.data, there.data, self.capacity, FROM_HOST)
             end_call()
             self.version += 1
@@ -351,6 +352,7 @@ cdef Storage host_copy(Storage storage):
     """The bytes of a storage on a device, on the CPU."""
     cdef Storage made = Storage.__new__(Storage)
     made.born = generation
+    ensure_computed(storage)
     give_block(made, storage.capacity, CPU_NUMBER)
     devices[storage.device].copy(storage.device, made.data, storage.data, storage.capacity, TO_HOST)
     end_call()
@@ -362,6 +364,7 @@ def storage_on_device(str name, Storage source):
     cdef Storage made = Storage.__new__(Storage)
     cdef int number = device_number(*name.split(":"))
     made.born = generation
+    ensure_computed(source)
     give_block(made, source.capacity, number)
     devices[number].copy(number, made.data, source.data, source.capacity, FROM_HOST)
     end_call()

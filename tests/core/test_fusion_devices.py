@@ -156,3 +156,14 @@ def test_a_device_without_kernels_of_several_ops_runs_them_one_by_one():
     DESKS[0].launched.clear()
     made = taeda.compile(lambda x: (x + x) * x)(x.to("desk"))
     assert DESKS[0].launched.count("pointwise") == 2 and made.cpu().equal((x + x) * x)
+
+
+def test_copies_of_a_storage_have_what_was_deferred():
+    x = draw(7, 3)
+    held, want = x.untyped_storage(), x.cpu() * 3
+
+    def function(x):
+        x.mul_(3)
+        return held.cpu()
+
+    assert taeda.compile(function)(x).tolist() == want.untyped_storage().tolist()
