@@ -146,8 +146,12 @@ cdef bint by_windows(Geometry* g, int64_t images, int64_t groups, int64_t c, int
 
 
 cdef bint reads_points(Geometry* g) noexcept:
-    """Whether this is a 1x1 convolution of every pixel."""
-    return g.taps == 1 and g.s[0] == g.s[1] == g.s[2] == 1 and g.p[0] == g.p[1] == g.p[2] == 0
+    """Whether this is a 1x1 convolution of every pixel: not so where a transposed one has padded its output."""
+    cdef int n
+    for n in range(3):
+        if g.k[n] != 1 or g.s[n] != 1 or g.p[n] != 0 or g.o[n] != g.i[n]:
+            return False
+    return True
 
 
 cdef bint channels_last(Tensor x) noexcept:
