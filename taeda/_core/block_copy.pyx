@@ -574,6 +574,8 @@ def edges(Tensor padded, pad, str mode):
         before, after = pad[2 * i], pad[2 * i + 1]
         view, size = inside, padded.sizes[d] - before - after
         end = before + size
+        if min(before, after) < 0 or size < 1 or step and max(before, after) > size - (step < 0):
+            raise RuntimeError(f"edge_pad: padding ({before}, {after}) is more than {mode} has for a dimension of size {size}")
         inside = strip(view, d, before, size)
         if mode == "reflect":
             first, last = 2 * before, end - 2

@@ -457,18 +457,23 @@ def pad(input, pad, mode="constant", value=None):
                 f"Padding size should be less than the corresponding input dimension, but got: padding ({before}, "
                 f"{after}) at dimension {d} of input {list(input.shape)}"
             )
-        if mode == "circular" and max(before, after) > size:
+        if mode != "circular" and size + before + after < 1:
+            raise RuntimeError(
+                f"{mode} padding: nothing is left of dimension {d} of {list(input.shape)} with padding ({before}, {after})"
+            )
+        left = size + min(before, 0) + min(after, 0)
+        if mode == "circular" and max(before, after) > min(size, max(left, 0)):
             raise RuntimeError(
                 f"Padding value causes wrapping around more than once: ({before}, {after}) at dimension {d} of "
                 f"{list(input.shape)}"
             )
         if size == 0 and (before or after):
             raise RuntimeError(f"{mode} padding of dimension {d}, which has no elements (shape {list(input.shape)})")
-        if mode != "replicate" and (before < 0 or after < 0):
-            input = narrow(input, d, max(-before, 0), size + min(before, 0) + min(after, 0))
+        if mode == "circular" and left < size:
+            input = narrow(input, d, max(-before, 0), left)
     amounts = tuple(max(n, 0) for n in pad)
     made = edge_pad(input, amounts, mode) if any(amounts) else input
-    if min(pad) < 0 and mode == "replicate":  # an edge may be shown that is cut off itself
+    if min(pad) < 0 and mode != "circular":  # what is cut off may be shown beyond the other edge
         for i in range(count):
             d = dims - 1 - i
             made = narrow(made, d, max(-pad[2 * i], 0), shape[d] + pad[2 * i] + pad[2 * i + 1])

@@ -8,11 +8,13 @@ import pytest
 
 import taeda
 from taeda.ops.embedding import one_hot
-from taeda.ops.shape import pad
+from taeda.ops.shape import edge_pad, edge_pad_backward, pad
 from taeda.ops.table import OPS
 from tests.agree import close
 
 torch = pytest.importorskip("torch")
+from .peer import outcome  # noqa: E402
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -373,6 +375,28 @@ def test_padding_is_no_view(mode, pad):
     x = taeda.arange(8.0).reshape(1, 1, 8)
     taeda.nn.functional.pad(x, pad, mode).fill_(-9)
     assert x.flatten().tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("size", [3, 4, 6])
+@pytest.mark.parametrize("pad", [(-2, 2), (2, -2), (-1, 2), (2, -3), (-2, -2)])
+def test_padding_shows_what_it_cuts_off(size, pad):
+    """Reflections and edges are those of the whole input. PyTorch reads memory where circular padding cut too much."""
+    pads, x = (*pad, *pad, *pad), np.random.default_rng(0).normal(size=(2, size, size, size))
+    for mode in ("reflect", "replicate", "circular"):
+        theirs, their_error = outcome(torch.nn.functional.pad, torch.from_numpy(x), pads, mode)
+        ours, our_error = outcome(taeda.nn.functional.pad, taeda.from_numpy(x), pads, mode)
+        if mode == "circular" and max(pad) > size + sum(n for n in pad if n < 0):
+            assert isinstance(our_error, RuntimeError)
+        else:
+            assert type(our_error) is type(their_error)
+            assert our_error or np.array_equal(ours.numpy(), theirs.numpy())
+
+
+@pytest.mark.parametrize("op", [edge_pad, edge_pad_backward])
+@pytest.mark.parametrize(("pad", "mode"), [((7, 0), "reflect"), ((0, 4), "circular"), ((-1, 1), "replicate")])
+def test_edges_that_are_not_there(op, pad, mode):
+    with pytest.raises(RuntimeError, match="padding"):
+        op(taeda.ones(1, 3), pad, mode)
 
 
 @pytest.mark.parametrize("source", [(9, 20), (3, 1, 5), (4, 20, 5)], ids=str)
