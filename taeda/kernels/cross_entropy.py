@@ -103,10 +103,14 @@ def cross_entropy(f: Function, dtypes: tuple[str | None, ...], columns: bool) ->
     )
 
 
-def _row_gradient(row: Row, dtypes: tuple[str | None, ...], g: int, weight: int, count: int) -> Value:
-    """The gradient of a row's loss times the row's weight, divided by the count where there is one."""
-    x = row.get(g) * row.get(weight)
-    return x if dtypes[count] is None else x / row.get(count)
+def _row_gradient(row: Row, dtypes: tuple[str | None, ...], g: int, t: Value) -> Value:
+    """The gradient of a row's loss times the row's weight, divided by the count where there is one.
+
+    It is zero for the ignored class, also where the count is: all rows are ignored, and the loss is NaN.
+    """
+    x = row.get(g) * row.get(g + 1)
+    x = x if dtypes[g + 2] is None else x / row.get(g + 2)
+    return row.f.select(t == row.schedule.param(0, F64).to(I64), 0.0, x)
 
 
 @kernel
@@ -116,12 +120,13 @@ def cross_entropy_backward(
     """``g * w / count * (exp(x - logsumexp) - [class is t])`` per element.
 
     Operands: the result, x, g (of each row with ``per_row``), w, count (may be left out), the two parts of logsumexp,
-    target.
+    target. Parameter: the ignored class.
     """
     working = compute(dtypes[1])
 
     def body(row: Row) -> None:
-        g, top, logs, t = _row_gradient(row, dtypes, 2, 3, 4), row.get(5), row.get(6), row.get(7).to(_number(working))
+        target, top, logs = row.get(7), row.get(5), row.get(6)
+        g, t = _row_gradient(row, dtypes, 2, target), target.to(_number(working))
 
         def each(row: Row, t: Value) -> None:
             def fn(x: Value, at: Value) -> Value:
@@ -173,11 +178,13 @@ def nll_loss_backward(f: Function, per_row: bool, dtypes: tuple[str | None, ...]
     """``-g * w / count`` at class ``t`` of each row, 0 elsewhere.
 
     Operands: the result, something of its shape, g (of each row with ``per_row``), w, count (may be left out), target.
+    Parameter: the ignored class.
     """
     working = compute(dtypes[0])
 
     def body(row: Row) -> None:
-        g, t = -_row_gradient(row, dtypes, 2, 3, 4), row.get(5)
+        t = row.get(5)
+        g = -_row_gradient(row, dtypes, 2, t)
         row.each([], [0], lambda at: f.select(at == t, g, 0.0), index=I64)
 
     operands = operands_of(dtypes, columns, "ffrrsr" if per_row else "ffsrsr", working)

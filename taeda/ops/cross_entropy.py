@@ -109,15 +109,16 @@ def _cross_entropy_gradient(grad, input, target, weights, count, ignore_index):
 
 
 def _of_rows(grad, target, weights, count, ignore_index):
-    """The gradient of each row's loss, and its class: any where it is ignored."""
-    g = grad.to(weights.dtype)
-    return (g if count is None else g / count) * weights, target.masked_fill(target == ignore_index, 0)
+    """The gradient of each row's loss, and its class. Where that is ignored: zero, and any."""
+    g, ignored = grad.to(weights.dtype), target == ignore_index
+    return ((g if count is None else g / count) * weights).masked_fill(ignored, 0), target.masked_fill(ignored, 0)
 
 
 @primitive(method=False, out=False, decomposition=_cross_entropy_gradient)
 def _cross_entropy_backward(grad, input, target, weights, count, top, logs, ignore_index, reduced):
     """The gradient of the scores, from what :func:`_fused_cross_entropy` gave; ``count`` is None but for a mean."""
-    return _cross_entropy_grads[reduced](input, _class_dim(input), (grad, weights, count, top, logs, target))
+    operands = (grad, weights, count, top, logs, target)
+    return _cross_entropy_grads[reduced](input, _class_dim(input), operands, None, ignore_index)
 
 
 _fused_cross_entropy.vjp(
@@ -169,7 +170,7 @@ def _nll_loss_gradient(grad, input, target, weights, count, ignore_index):
 @primitive(method=False, out=False, decomposition=_nll_loss_gradient)
 def _nll_loss_backward(grad, input, target, weights, count, ignore_index, reduced):
     """The gradient of the log-probabilities, as :func:`_cross_entropy_backward`."""
-    return _nll_loss_grads[reduced](input, _class_dim(input), (grad, weights, count, target))
+    return _nll_loss_grads[reduced](input, _class_dim(input), (grad, weights, count, target), None, ignore_index)
 
 
 _fused_nll_loss.vjp(

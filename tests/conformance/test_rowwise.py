@@ -7,6 +7,7 @@ import pytest
 import taeda
 import taeda.nn.functional
 from taeda._core.machine import last_cache
+from taeda.fx.experimental.proxy_tensor import make_fx
 
 torch = pytest.importorskip("torch")
 
@@ -238,6 +239,22 @@ def test_cross_entropy_gradients(reduction, second):
                     x,
                     second=second and op == "cross_entropy",
                 )
+
+
+@pytest.mark.parametrize("op", ["cross_entropy", "nll_loss"])
+@pytest.mark.parametrize("shape", [(4, 5), (2, 5, 3, 17), (5,)])
+def test_a_batch_whose_classes_are_all_ignored(op, shape):
+    """The mean is NaN. The gradient is zero, and spares the parameters."""
+    t = torch.full((shape[0], *shape[2:]) if len(shape) > 1 else (), 2)
+
+    def loss(T, x):
+        return getattr(T.nn.functional, op)(x, t if T is torch else peer.ours(t), ignore_index=2)
+
+    peer.gradients(op, loss, draw(*shape), second=False)
+    x = peer.ours(draw(*shape)).requires_grad_()
+    assert loss(taeda, x).isnan().all() and not taeda.autograd.grad(loss(taeda, x), x)[0].any()
+    (recorded,) = make_fx(lambda x: taeda.autograd.grad(loss(taeda, x), x))(x)(x)
+    assert not recorded.any()
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
