@@ -459,7 +459,7 @@ def pad(input, pad, mode="constant", value=None):
             )
         if mode != "circular" and size + before + after < 1:
             raise RuntimeError(
-                f"{mode} padding: nothing is left of dimension {d} of {list(input.shape)} with padding ({before}, {after})"
+                f"{mode} padding ({before}, {after}) leaves nothing of dimension {d} of input {list(input.shape)}"
             )
         left = size + min(before, 0) + min(after, 0)
         if mode == "circular" and max(before, after) > min(size, max(left, 0)):
