@@ -5,6 +5,7 @@ makes a `Program` of them. Blocks that are neither of an argument nor of a resul
 their lifetimes allow. `planning.pyx` and `trace_record.pyx` say what the addresses from before the call are.
 """
 
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int64_t, uintptr_t
@@ -165,12 +166,9 @@ cdef class Linker:
 
     cdef char* copy(self, const char* data, int64_t nbytes) except NULL:
         """A copy that lives as long as the program."""
-        cdef char* made = <char*>malloc(nbytes + 1)
-        if made == NULL:
-            raise MemoryError()
-        self.program.tables.append((<uintptr_t>made, nbytes))
-        memcpy(made, data, nbytes)
-        return made
+        cdef bytearray made = PyByteArray_FromStringAndSize(data, nbytes)
+        self.program.tables.append(made)
+        return PyByteArray_AS_STRING(made)
 
     cdef char* add_table(self, Recorder* r, int64_t i, int64_t found) except NULL:
         """A copy of a table, with the places of its addresses."""

@@ -57,7 +57,7 @@ cdef class Program:
     cdef Step* steps
     cdef int64_t* numbers
     cdef char** at               # the pointers of all launches
-    cdef list tables             # copies of tables and constants: (address, bytes)
+    cdef list tables             # copies of tables and constants, of class bytearray
     cdef int8_t* flags
     cdef int64_t* flag_ends      # by step: where its flags end
     cdef Patch* patches

@@ -91,8 +91,6 @@ cdef class Program:
         free(self.first)
         free(self.bases)
         free(self.writes)
-        for address, _ in self.tables:
-            free(<void*><uintptr_t>address)
 
     @property
     def scratch_bytes(self):

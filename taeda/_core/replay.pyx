@@ -12,6 +12,7 @@ docs/notes/0016.
 """
 
 cimport cython
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uintptr_t
@@ -217,8 +218,7 @@ def parts_of(Trace trace):
     return {
         "steps": steps,
         "slots": (<uintptr_t>trace.at, tuple([<uintptr_t>trace.at[k] for k in range(last)])),
-        "tables": [(address, PyBytes_FromStringAndSize(<char*><uintptr_t>address, nbytes))
-                   for address, nbytes in trace.tables],
+        "tables": [(<uintptr_t>PyByteArray_AS_STRING(table), bytes(table)) for table in trace.tables],
         "flags": <uintptr_t>trace.flags,
         "patches": [(trace.patches[i].base, trace.patches[i].offset, <uintptr_t>trace.patches[i].slot)
                     for i in range(trace.npatches)],
