@@ -43,8 +43,8 @@ cdef char* refuse_elements(Tensor t) except NULL:
     if t.device_type != META_NUMBER:
         raise NotImplementedError(f"this needs elements in the memory of the processor, and the tensor is on device "
                                   f"'{DEVICES[t.device_type]}': move it with .to('cpu')")
-    raise NotImplementedError("Cannot copy out of meta tensor; no data! This needs elements in memory, which a tensor "
-                              "on device meta does not have: make it on the CPU")
+    raise MetaMemoryError("Cannot copy out of meta tensor; no data! This needs elements in memory, which a tensor on "
+                          "device meta does not have: make it on the CPU")
 
 
 cdef object resolved(object t):

@@ -200,6 +200,14 @@ cdef int64_t cache_limit = -1  # not known yet
 cdef int64_t memory_limit = -1
 
 
+class MetaValueError(RuntimeError):
+    """A call asks for a value, and a tensor on device meta has none."""
+
+
+class MetaMemoryError(MetaValueError, NotImplementedError):
+    """A call asks for the memory of a tensor on device meta, which has none, or depends on values in it."""
+
+
 class OutOfMemoryError(RuntimeError):
     """The system has no more memory, though the cache was emptied. The program can go on. A RuntimeError.
 

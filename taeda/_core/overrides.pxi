@@ -166,8 +166,8 @@ cdef object call_unusual(object function, int kind, PyObject** args, Py_ssize_t 
 cdef object check_plan(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):
     """Raise for a call that cannot be planned. NotImplemented where it can be; else its result."""
     if (<dict>(<Op>function).traits if type(function) is Op else vars(function)).get("meta") == "values":
-        raise callbacks.needs_values(NotImplementedError(f"{function.name}(): depends on values, and tensors on device "
-                                                         "meta have none; make them on the CPU"))
+        raise callbacks.needs_values(MetaMemoryError(f"{function.name}(): depends on values, and tensors on device "
+                                                     "meta have none; make them on the CPU"))
     return NotImplemented if here() == META_NUMBER else hand_over(function, args, n, kwnames, callbacks.check_meta)
 
 

@@ -25,6 +25,7 @@ from .tensor cimport (
 )
 
 from ..kernels import build
+from .memory import MetaValueError
 from .pool import get_num_threads
 from .program import NoPlan
 
@@ -213,7 +214,7 @@ cdef Plan record(object function, list args, list tensors):
         try:
             linker.add(tensors)
             result = function(*[linker.exchange(x) for x in args])
-        except NotImplementedError as error:
+        except MetaValueError as error:
             raise NoPlan(str(error)) from error
         finally:
             swap_place(before)
@@ -273,7 +274,7 @@ cdef object plan_or_reason(object function, list args):
         collect(x, tensors)
     try:
         return record(function, args, tensors)
-    except RuntimeError as error:   # NoPlan, or an error of the function, which runs next and raises it
+    except NoPlan as error:
         return str(error)
 
 

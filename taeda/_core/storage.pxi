@@ -97,7 +97,7 @@ cdef class Storage:
             raise NotImplementedError(f"the bytes of this storage are on device '{DEVICES[self.device]}': "
                                       ".cpu() copies them")
         if self.device:
-            raise NotImplementedError("Not available for 'meta' device type: a storage there has a size and no bytes")
+            raise MetaMemoryError("Not available for 'meta' device type: a storage there has a size and no bytes")
         refuse_recording(b"the bytes of a storage are read or written")
         return 0
 
@@ -165,7 +165,7 @@ cdef class Storage:
     def cpu(self):
         """The storage itself; of one on a device, a copy on the CPU."""
         if self.device == META_NUMBER:
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+            raise MetaMemoryError("Cannot copy out of meta tensor; no data!")
         return host_copy(self) if self.device else self
 
     def to(self, *, device, non_blocking=False):

@@ -772,7 +772,7 @@ cdef class Tensor:
             return current_mode().item(self)
         if self.device_type:
             if self.device_type == META_NUMBER:
-                raise callbacks.needs_values(RuntimeError("Tensor.item() cannot be called on meta tensors"))
+                raise callbacks.needs_values(MetaValueError("Tensor.item() cannot be called on meta tensors"))
             return to_host(self).item()
         if is_conjugate_view(self):
             number = read_scalar(stored_at(self), self.code)

@@ -43,7 +43,7 @@ from .memory cimport (
 from .callbacks import callbacks
 from .devices import ABSENT, DEVICES, DEVICE_TYPES, accelerator, device_count, is_registered
 from .machine import stream_bytes
-from .memory import on_move
+from .memory import MetaMemoryError, MetaValueError, on_move
 from .planners cimport RUN_PIECE, host_function, keep, known, new_owner, of_family, planner_of
 from .planners import add_planner
 from .pool cimport Watch, heed, kernel_t, launch as run_kernel, watch

@@ -252,10 +252,9 @@ class _Watch(Watcher):
         """Note the memory of a tensor, if it is new and the allocator counts it. ``begun``: None for now."""
         if t.device.type != self.device:
             return
-        try:
-            storage = t.untyped_storage()
-        except (RuntimeError, NotImplementedError):  # sparse, nested, under vmap
+        if t._without_memory is not None:
             return
+        storage = t.untyped_storage()
         if storage.owner is not None:  # memory of NumPy, of a file, or shared with other processes
             return
         key = id(storage)

@@ -1,6 +1,7 @@
 """Plans: the launches of a call repeated on other memory, or an error that says why they cannot be."""
 
 import gc
+import sys
 import threading
 
 import pytest
@@ -189,6 +190,39 @@ def test_the_call_that_makes_a_plan_is_run_by_it(kept, monkeypatch):
         results.append(F.avg_pool2d(x, 2))
         assert len(ran) == bodies
     assert all(taeda.equal(results[0], result) for result in results)
+
+
+def test_what_a_plan_cannot_be_made_of_is_called_and_a_fault_is_raised():
+    def values(x):
+        return x * x.sum().item()
+
+    def fault(x):
+        if x.is_meta:
+            raise RuntimeError("on device meta alone")
+        return x + 1
+
+    x = taeda.ones(2)
+    planned = _core.Planned(values)
+    assert [planned(x).tolist() for _ in range(3)] == [[2.0, 2.0]] * 3
+    planned = _core.Planned(fault)
+    planned(x)
+    with pytest.raises(RuntimeError, match="on device meta alone"):
+        planned(x)
+
+
+def test_a_plan_that_is_garbage_frees_its_tables():
+    plan = make_plan(lambda x: x + 1, taeda.ones(2))
+    gc.collect()
+    ring = [plan]  # younger than the plan, whose references are dropped first
+    ring.append(ring)
+    faults, before = [], sys.unraisablehook
+    sys.unraisablehook = faults.append
+    try:
+        del plan, ring
+        gc.collect()
+    finally:
+        sys.unraisablehook = before
+    assert not faults
 
 
 def test_gradients_of_an_op_that_keeps_plans(kept):
