@@ -128,11 +128,15 @@ def _name_of(func: Any) -> str:
     return name
 
 
+class NoKey(TypeError):
+    """A graph cannot hold an argument."""
+
+
 def frozen(x: Any) -> Any:
     """A key for an argument: equal for equal arguments of equal types.
 
     Raises:
-        TypeError: it has none.
+        NoKey: it has none.
     """
     if isinstance(x, Ref):
         return x
@@ -143,7 +147,7 @@ def frozen(x: Any) -> Any:
     if isinstance(x, slice):
         return slice, frozen(x.start), frozen(x.stop), frozen(x.step)
     if not isinstance(x, (*BASE_TYPES, slice, type(None), type(...))):
-        raise TypeError(f"a graph cannot hold a {type(x).__name__}")
+        raise NoKey(f"a graph cannot hold a {type(x).__name__}")
     return type(x), str(x) if isinstance(x, float) else x
 
 
@@ -395,10 +399,15 @@ class Session(TorchFunctionMode):
         try:
             with self.lock:
                 return self.record(func, kind, target, args, kwargs)
-        except NotImplementedError:
+        except _core.MetaValueError:
             return self.outside(func, args, kwargs, f"Dynamic shape operator or data-dependent value: {name}")
-        except Exception:  # the call on the values raises the error
+        except NoKey:
             return self.outside(func, args, kwargs)
+        except Exception:
+            result = self.outside(func, args, kwargs)  # raises the error of the call on the values
+            if not _core.saved_hooks_active():  # which are the program's, and may not know of device meta
+                raise
+            return result
 
     def target(self, func: Any, name: str, args: tuple) -> tuple[str, Any]:
         """The kind of the node for a call, and its target; ``""`` if it cannot be in a graph."""

@@ -4,6 +4,7 @@ import pytest
 
 import taeda
 from taeda import nn
+from taeda.graph import capture
 from taeda.graph.backends import BackendCompilerFailed, Unsupported
 
 from .hazards import PROGRAMS
@@ -46,6 +47,15 @@ def test_hazard(name):
     want = PROGRAMS[name]()
     taeda.manual_seed(0)
     assert_same(compiled(PROGRAMS[name])[0](), want)
+
+
+def test_a_fault_of_the_recorder_is_raised(monkeypatch):
+    def fault(*args):
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr(capture.Session, "note", fault)
+    with pytest.raises(ZeroDivisionError, match="a fault"):
+        compiled(lambda x: x * 2)[0](taeda.ones(3))
 
 
 @pytest.mark.parametrize(
