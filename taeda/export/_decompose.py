@@ -15,9 +15,9 @@ import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from taeda._core import Composite, Op, Tensor
+from taeda._core import Composite, MetaValueError, Op, Tensor
 from taeda.fx import GraphModule, Interpreter, Node, _names
-from taeda.fx.experimental.symbolic_shapes import Expr, SymBool, ValueRanges
+from taeda.fx.experimental.symbolic_shapes import Expr, GuardOnDataDependentSymNode, SymBool, ValueRanges
 from taeda.fx.node import map_aggregate, map_arg
 from taeda.fx.operator_schemas import writes, writes_in_place
 from taeda.ops.creation import contiguous_strides
@@ -37,6 +37,8 @@ from ._values import Conflict, Traced, range_of, samples_of
 from .graph_signature import InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
 __all__ = ["decomposed", "default_decompositions", "is_canonical"]
+
+_UNKNOWN = MetaValueError, GuardOnDataDependentSymNode, Conflict  #: values or sizes are asked for that are not known
 
 
 def is_canonical(function: Any) -> bool:
@@ -279,7 +281,7 @@ class _Lowering(Capture):
             fresh = [x for x in pytree.tree_leaves(made) if isinstance(x, Tensor) and not isinstance(x, Traced)]
             if fresh or self._unseen([*_everything((args, kwargs)), *self.alive[count:]]):
                 made = NotImplemented  # its body makes tensors, or writes, where the mode does not see it
-        except (RuntimeError, Conflict):  # the rule asks for values, or holds at some of the sizes alone
+        except _UNKNOWN:  # the rule asks for values, or holds at some of the sizes alone
             if own:
                 raise
             made = NotImplemented
@@ -434,7 +436,7 @@ class _Lowering(Capture):
         before = self._mark()
         try:
             made = put(self.handle, target, args[1], args[2])
-        except (RuntimeError, Conflict):
+        except _UNKNOWN:
             made = None
         if made is None or [m.shape for m in made[1].metas] != [m.shape for m in made[0].metas]:
             self._back(before)

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from . import hooked, ir, schemas
-from .errors import NotSupportedError
+from .errors import CompileError, NotSupportedError
 from .schemas import IMPLICIT, SPREAD, TO_LIST, WRAP_INT, NoMatch, Schema
 from .sugar import (
     CASTS,
@@ -383,7 +383,7 @@ class Calls(Part):
         if isinstance(value, ir.Expr) and isinstance(value.type, ClassType):
             try:
                 return self._class_attribute(value, value.type, name, node) is not None
-            except RuntimeError:
+            except CompileError:
                 return False
         if isinstance(value, ir.Expr) and isinstance(value.type, NamedTupleType):
             return name in value.type.fields

@@ -14,7 +14,7 @@ from .. import _core, nn
 from .._core import Tensor
 from . import ir, marks
 from .dataclass import is_field, is_written, written_method
-from .errors import Source
+from .errors import CompileError, Source
 from .hooks import HOOKS
 from .python import PLAIN_TYPES, Ignored, SourceFrontend, compile_method, names_of, result_of, signature
 from .source import parse_function, qualified_name
@@ -90,7 +90,7 @@ def enum_type(cls: type[enum.Enum]) -> EnumType:
     if found is None:
         values = [m.value for m in cls]
         if len({type(v) for v in values}) != 1 or type(values[0]) not in (int, float, str):
-            raise RuntimeError(
+            raise CompileError(
                 f"Could not unify type list of the values of enum {cls.__name__}: they are numbers or strings of one "
                 f"type"
             )
@@ -135,7 +135,7 @@ def class_type(cls: type) -> ClassType:
     if found is not None:
         return found  # type: ignore[return-value]
     if cls.__bases__ != (object,) and any(b not in (object, typing.Generic) for b in cls.__bases__):
-        raise RuntimeError(
+        raise CompileError(
             "Currently class type is required to have no base but object: " + cls.__name__ + " has another"
         )
     kind = TYPES[cls] = ClassType(qualified_name(cls))

@@ -6,7 +6,11 @@ import ast
 from typing import Any
 
 
-class FrontendError(RuntimeError):
+class CompileError(RuntimeError):
+    """A program, or part of one, cannot be compiled."""
+
+
+class FrontendError(CompileError):
     """The source has something that scripts do not."""
 
 
@@ -35,7 +39,7 @@ class Source:
         above = self.lines[max(0, line - 4) : line]
         return "\n".join([f'  File "{self.name}", line {self.first + line - 1}', *above, mark])
 
-    def fail(self, node: Any, message: str, kind: type[Exception] = RuntimeError) -> Any:
+    def fail(self, node: Any, message: str, kind: type[Exception] = CompileError) -> Any:
         """Raise ``kind`` with the place of ``node``."""
         raise kind(f"\n{message.rstrip('.')}:\n{self.excerpt(node)}") from None
 

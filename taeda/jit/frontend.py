@@ -12,7 +12,7 @@ from typing import Any
 
 from . import ir, schemas
 from .calls import Calls
-from .errors import FrontendError, NotSupportedError, Source, UnsupportedNodeError, unsupported
+from .errors import CompileError, FrontendError, NotSupportedError, Source, UnsupportedNodeError, unsupported
 from .operators import Operators
 from .schemas import IMPLICIT, TO_LIST
 from .statements import Statements
@@ -113,7 +113,7 @@ class Frontend(Statements, Calls, Operators):
         return None
 
     # ---- errors -----------------------------------------------------------------------------------------------------
-    def fail(self, node: ast.AST, message: str, kind: type[Exception] = RuntimeError) -> Any:
+    def fail(self, node: ast.AST, message: str, kind: type[Exception] = CompileError) -> Any:
         """Raise with the line of ``node``."""
         self.source.fail(node, message, kind)
 

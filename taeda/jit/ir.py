@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .errors import CompileError
 from .hooks import HOOKS
 from .schemas import Schema
 from .types import BOOL, NONE, REQUIRED, ClassType, Parameter, Type, convert
@@ -370,7 +371,7 @@ class Function:
         """
         if self._define is not None:
             if self.defining:
-                raise RuntimeError(f"function '{self.name}' is called recursively. Recursive calls are not supported")
+                raise CompileError(f"function '{self.name}' is called recursively. Recursive calls are not supported")
             self.defining = True
             try:
                 self._define(self)

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._core import Tensor, device
 from . import ir
+from .errors import CompileError
 from .types import FLOAT, NONE, REQUIRED, EnumType, EnumValue, FunctionType, NamedTupleType, ScriptObject, Type
 
 _CALLS = {"aten::Int": "int", "aten::Float": "float", "aten::Bool": "bool", "aten::str": "str", "prim::Print": "print"}
@@ -121,7 +122,7 @@ class Printer:
         if isinstance(value, (Tensor, ScriptObject)):
             self.constants.setdefault(id(value), value)
             return f"CONSTANTS.c{list(self.constants).index(id(value))}"
-        raise RuntimeError(f"a constant of type {type(value).__name__} has no form in an archive")
+        raise CompileError(f"a constant of type {type(value).__name__} has no form in an archive")
 
     def show(self, e: ir.Expr) -> str:
         """An expression."""

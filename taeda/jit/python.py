@@ -25,7 +25,7 @@ from ..ops.table import METHODS, OPS
 from . import ir, layers, library, marks, schemas
 from .builtins import SCALARS
 from .dtypes import CODES, number
-from .errors import NotSupportedError, Source
+from .errors import CompileError, NotSupportedError, Source
 from .frontend import FORM_NAMES, Form, Frontend, FunctionRef, OpName, Parts, Sugar, TypeRef, Value
 from .hooks import HOOKS
 from .modules import ScriptFunction
@@ -632,7 +632,7 @@ def result_of(fn: Any) -> Type:
         front = SourceFrontend(ir.Function("types", [], NONE), source, names_of(fn))
         annotate(source, node)
         return TENSOR if node.returns is None else front.annotation(node.returns)
-    except (OSError, RuntimeError):
+    except (OSError, CompileError):
         return TENSOR
 
 

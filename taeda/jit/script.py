@@ -14,7 +14,7 @@ from .._core import Tensor
 from . import hooked, ir, marks
 from .classes import TYPES, annotation_type, class_type, enum_type, python_type
 from .dtypes import number
-from .errors import Source
+from .errors import CompileError, Source
 from .frontend import FunctionRef, OpName, Sugar, TypeRef
 from .hooks import HOOKS
 from .modules import RecursiveScriptModule, ScriptFunction, TopLevelTracedModule
@@ -97,7 +97,7 @@ def _declared_attributes(module: nn.Module) -> tuple[dict[str, Any], set[str]]:
                 continue
             try:
                 annotations[name] = annotation_type(annotation, _Space(space, init))
-            except (TypeError, RuntimeError, KeyError, AttributeError):
+            except (TypeError, CompileError, KeyError, AttributeError):
                 pass  # an annotation that scripts do not use
     return annotations, constants
 
@@ -121,7 +121,7 @@ def _annotations_in(init: Any) -> dict[str, str]:
         return {}
     try:
         node, _ = parse_function(init)
-    except (OSError, RuntimeError):
+    except (OSError, CompileError):
         return {}
     out = {}
     for inner in ast.walk(node):
@@ -313,7 +313,7 @@ def _type_of_instance(cls: type) -> Type:
         init = kind.method("__init__")
         if isinstance(init, ir.Function):
             ir.define_all([init])  # it defines the attributes
-    except (RuntimeError, OSError) as error:
+    except (CompileError, OSError) as error:
         TYPES.pop(cls, None)
         raise TypeError(str(error)) from None
     return kind
@@ -323,7 +323,7 @@ def _function_attribute(value: Any) -> Sugar | None:
     front = SourceFrontend(ir.Function("types", [], NONE), Source(""), lambda name: None)
     try:
         found = front.python_value(value, ast.Pass())
-    except (OSError, RuntimeError):
+    except (OSError, CompileError):
         return None
     return found if isinstance(found, (FunctionRef, OpName, Ignored, TypeRef)) else None
 

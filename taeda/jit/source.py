@@ -10,7 +10,7 @@ import types as python_types
 from typing import Any
 
 from . import layers, library
-from .errors import Source, UnsupportedNodeError
+from .errors import CompileError, Source, UnsupportedNodeError
 
 #: The modules whose functions and classes replace those of ``taeda.nn``.
 LIBRARY = (library.__name__, layers.__name__)
@@ -86,7 +86,7 @@ def parse_function(fn: Any) -> tuple[ast.FunctionDef, Source]:
             if isinstance(node, ast.AsyncFunctionDef):
                 source.fail(node, "async functions aren't supported", UnsupportedNodeError)
             return node, source  # type: ignore[return-value]
-    raise RuntimeError(f"expected a function that is defined with def, got {fn}: lambda expressions aren't supported")
+    raise CompileError(f"expected a function that is defined with def, got {fn}: lambda expressions aren't supported")
 
 
 _COMMENT = re.compile(r"#(\s*type\s*):\s*(\(.*)$")

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from . import ir
-from .errors import NotSupportedError, unsupported
+from .errors import CompileError, NotSupportedError, unsupported
 from .sugar import (
     _INPLACE,
     _STATEMENTS,
@@ -154,7 +154,7 @@ class Statements(Part):
             if isinstance(value, ir.Expr) and declared is not None and not is_subtype(value.type, declared):
                 try:
                     value = self.coerce(value, declared, node, f"Variable '{target.id}'")
-                except RuntimeError:
+                except CompileError:
                     if target.id not in self.scopes[-1]:
                         raise
                     del self.declared[target.id]  # in the block of the annotation the name may get another type

@@ -25,7 +25,7 @@ from ..ops.table import asked_for, trait
 from ..utils import _pytree as pytree
 from . import graph, ir, sizes
 from .dtypes import number
-from .errors import Source
+from .errors import CompileError, Source
 from .frontend import FunctionRef, OpName
 from .hooks import HOOKS
 from .marks import enabled
@@ -66,14 +66,14 @@ class TracingCheckError(Exception):
     """A trace differs when the function runs again."""
 
 
-class _NoForm(RuntimeError):
+class _NoForm(CompileError):
     """Scripts have no form of a call."""
 
 
 class _NoSource(Source):
     """The source of a trace, which has no lines. A call that the front end refuses is recorded in another way."""
 
-    def fail(self, node: Any, message: str, kind: type[Exception] = RuntimeError) -> NoReturn:
+    def fail(self, node: Any, message: str, kind: type[Exception] = CompileError) -> NoReturn:
         raise _NoForm(message)
 
 
@@ -645,7 +645,7 @@ def _shape_of(function: ir.Function) -> str:
 
     try:
         return re.sub(r"CONSTANTS\.c\d+|___torch_mangle_\d+\.", "", code(function))
-    except RuntimeError:
+    except CompileError:
         return ""
 
 
