@@ -432,34 +432,40 @@ cdef void count(Geometry* g) noexcept:
 
 
 def convolution(int nd, Tensor input, Tensor weight, object bias, object stride, object padding, object dilation,
-                object groups):
-    """The common case of a convolution: a batch, one real dtype, numbers that fit. Else None."""
+                int64_t groups, object end=0):
+    """A convolution of a batch of one real dtype, by numbers or tuples of them. Else, or if the arguments do not fit,
+    None.
+
+    Args:
+        end: how many more zeros are put after each dimension than before it, of less than ``dilation`` times the
+            kernel's size.
+    """
     cdef Convolution a = Convolution.__new__(Convolution)
     cdef Geometry* g = &a.g
+    cdef int64_t[3] more
     cdef int n
-    cdef int64_t parts
     if (input.nd != nd + 2 or weight.nd != nd + 2 or input.code != weight.code or KIND[input.code] == 3
         or input.code == BOOL):
         return None
-    if not PyLong_CheckExact(groups):
+    if groups < 1 or input.sizes[1] != weight.sizes[1] * groups or weight.sizes[0] % groups:
         return None
-    parts = groups
-    if parts < 1 or input.sizes[1] != weight.sizes[1] * parts or weight.sizes[0] % parts:
-        return None
-    if not (read_ints(stride, g.s, nd, 1) and read_ints(padding, g.p, nd, 0) and read_ints(dilation, g.d, nd, 1)):
+    if not (read_ints(stride, g.s, nd, 1) and read_ints(padding, g.p, nd, 0) and read_ints(dilation, g.d, nd, 1)
+            and read_ints(end, more, nd, 0)):
         return None
     read_tuple(input, g.i, nd, 1)
     read_tuple(weight, g.k, nd, 1)
     for n in range(3):
-        if max(g.s[n], g.p[n], g.d[n]) > MOST_STEP:
+        if g.s[n] < 1 or g.p[n] < 0 or g.d[n] < 1 or g.p[n] > MOST_STEP or g.d[n] > MOST_STEP and g.k[n] != 1:
             return None
-        if g.s[n] < 1 or g.p[n] < 0 or g.d[n] < 1 or g.i[n] + 2 * g.p[n] < g.d[n] * (g.k[n] - 1) + 1:
+        more[n] += g.i[n] + 2 * g.p[n] - (g.d[n] * (g.k[n] - 1) + 1)
+        if more[n] < 0:
             return None
-        g.o[n] = (g.i[n] + 2 * g.p[n] - g.d[n] * (g.k[n] - 1) - 1) // g.s[n] + 1
+        g.o[n] = more[n] // g.s[n] + 1
+    shorten_steps(g)
     if bias is not None and (not isinstance(bias, Tensor) or (<Tensor>bias).code != input.code
                              or (<Tensor>bias).nd != 1 or (<Tensor>bias).sizes[0] != weight.sizes[0]):
         return None
-    a.role, a.groups = FORWARD, parts
+    a.role, a.groups = FORWARD, groups
     return run_whole_images(a, input, weight, bias)
 
 

@@ -64,14 +64,18 @@ def _tuple(value, n: int, name: str, label: str) -> tuple[int, ...]:
 
 
 def _steps(name, n, w_shape, stride, padding, dilation):
-    """``(stride, left padding, dilation)`` as tuples, of a convolution whose arguments are checked."""
+    """``(stride, padding, dilation)`` as tuples, and how many more zeros are put after a dimension than before it."""
     if type(stride) is type(padding) is type(dilation) is tuple and len(stride) == len(padding) == len(dilation) == n:
-        return stride, padding, dilation
+        return stride, padding, dilation, (0,) * n
     stride, dilation = _tuple(stride, n, name, "stride"), _tuple(dilation, n, name, "dilation")
-    if isinstance(padding, str):
-        same = padding == "same"
-        padding = tuple(d * (k - 1) // 2 if same else 0 for d, k in zip(dilation, w_shape[2:], strict=True))
-    return stride, _tuple(padding, n, name, "padding"), dilation
+    if not isinstance(padding, str):
+        return stride, _tuple(padding, n, name, "padding"), dilation, (0,) * n
+    if padding not in ("same", "valid"):
+        raise RuntimeError(f"{name}: Invalid padding string: '{padding}'; expected 'same', 'valid' or numbers")
+    if padding == "same" and any(s != 1 for s in stride):
+        raise RuntimeError(f"{name}: padding='same' is not supported for strided convolutions, got stride={stride}")
+    both = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilation, w_shape[2:], strict=True)]
+    return stride, tuple(b // 2 for b in both), dilation, tuple(b % 2 for b in both)
 
 
 def _channels_mend(shape, want):
@@ -82,50 +86,37 @@ def _channels_mend(shape, want):
     return f"; a layer with in_channels={shape[1]} takes it"
 
 
-def _geometry(name, n, x_shape, w_shape, bias, stride, padding, dilation, groups):
-    """Checked ``(size of the output, stride, left padding, dilation)``."""
-    stride, dilation = _tuple(stride, n, name, "stride"), _tuple(dilation, n, name, "dilation")
-    kernel, space = w_shape[2:], x_shape[2:]
-    if isinstance(padding, str):
-        if padding not in ("same", "valid"):
-            raise RuntimeError(f"{name}: Invalid padding string: '{padding}'; expected 'same', 'valid' or numbers")
-        if padding == "same" and any(s != 1 for s in stride):
-            raise RuntimeError(f"{name}: padding='same' is not supported for strided convolutions, got stride={stride}")
-        both = [d * (k - 1) if padding == "same" else 0 for d, k in zip(dilation, kernel, strict=True)]
-        padding = tuple(b // 2 for b in both)
-    else:
-        padding = _tuple(padding, n, name, "padding")
-        both = [2 * p for p in padding]
+def _misfit(name, x_shape, w_shape, bias, stride, padding, dilation, end, groups) -> RuntimeError:
+    """What `core.convolution` refuses in arguments that are of the right types."""
     if min(stride) <= 0 or min(padding) < 0 or min(dilation) <= 0 or groups <= 0:
         what = "non-positive stride is not supported" if min(stride) <= 0 else "negative padding is not supported"
         if min(dilation) <= 0:
             what = "dilation should be greater than zero"
         if groups <= 0:
             what = "non-positive groups is not supported"
-        raise RuntimeError(f"{name}: {what} (stride={stride}, padding={padding}, dilation={dilation}, groups={groups})")
-    if x_shape[1] != w_shape[1] * groups:
-        raise RuntimeError(
-            f"{name}: Given groups={groups}, weight of size {list(w_shape)}, expected input{list(x_shape)} to have "
+        text = f"{what} (stride={stride}, padding={padding}, dilation={dilation}, groups={groups})"
+    elif x_shape[1] != w_shape[1] * groups:
+        text = (
+            f"Given groups={groups}, weight of size {list(w_shape)}, expected input{list(x_shape)} to have "
             f"{w_shape[1] * groups} channels, but got {x_shape[1]} channels instead"
             f"{_channels_mend(x_shape, w_shape[1] * groups)}"
         )
-    if w_shape[0] % groups:
-        raise RuntimeError(
-            f"{name}: Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got "
-            f"weight of size {list(w_shape)} instead"
+    elif w_shape[0] % groups:
+        text = (
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
+            f"size {list(w_shape)} instead"
         )
-    _check_bias(name, w_shape, w_shape[0], bias)
-    size = tuple(
-        (i + b - d * (k - 1) - 1) // s + 1 for i, b, d, k, s in zip(space, both, dilation, kernel, stride, strict=True)
-    )
-    if any(i + b < d * (k - 1) + 1 for i, b, d, k in zip(space, both, dilation, kernel, strict=True)):
-        padded = " x ".join(str(i + b) for i, b in zip(space, both, strict=True))
-        spread = " x ".join(str(d * (k - 1) + 1) for d, k in zip(dilation, kernel, strict=True))
-        raise RuntimeError(
-            f"{name}: Calculated padded input size per channel: ({padded}). Kernel size: ({spread}). Kernel size can't "
-            f"be greater than actual input size"
+    else:
+        _check_bias(name, w_shape, w_shape[0], bias)
+        sizes = [i + 2 * p + e for i, p, e in zip(x_shape[2:], padding, end, strict=True)]
+        spread = [d * (k - 1) + 1 for d, k in zip(dilation, w_shape[2:], strict=True)]
+        text = (
+            f"Calculated padded input size per channel: ({' x '.join(map(str, sizes))}). Kernel size: "
+            f"({' x '.join(map(str, spread))}). Kernel size can't be greater than actual input size"
         )
-    return size, stride, padding, dilation
+        if all(size >= n for size, n in zip(sizes, spread, strict=True)):
+            text = f"expected padding and dilation of less than 2**31, got padding={padding}, dilation={dilation}"
+    return RuntimeError(f"{name}: {text}")
 
 
 def _check_bias(name: str, w_shape, channels: int, bias) -> None:
@@ -243,22 +234,28 @@ def _forward(name, n, input, weight, bias, stride, padding, dilation, groups):
     if out is not None:
         return out
     _check(name, n, input, weight, bias)
-    single = input.dim() == n + 1
-    if single:
+    if input.dim() == n + 1:
         input = unsqueeze(input, 0)
-    geometry = _geometry(name, n, input.shape, weight.shape, bias, stride, padding, dilation, groups)
-    if input.is_complex():
-        out = _by_parts(lambda a, b: core.forward(a, b, None, *geometry, groups), input, weight, bias)
-    else:
-        out = core.forward(input, weight, bias, *geometry, groups)
-    return squeeze(out, 0) if single else out
+        return squeeze(_forward(name, n, input, weight, bias, stride, padding, dilation, groups), 0)
+    *steps, end = _steps(name, n, weight.shape, stride, padding, dilation)
+
+    def real(input, weight, bias=None):
+        out = core.convolution(n, input, weight, bias, *steps, groups, end)
+        if out is None:
+            raise _misfit(name, input.shape, weight.shape, bias, *steps, end, groups)
+        return out
+
+    if not input.is_complex():
+        return real(input, weight, bias)
+    _check_bias(name, weight.shape, weight.shape[0], bias)
+    return _by_parts(real, input, weight, bias)
 
 
 def _grad_input(name, n):
     def gradient(g, input_shape, weight, stride, padding, dilation, groups):
         single = len(input_shape) == n + 1
         shape = (1, *input_shape) if single else input_shape
-        rest = _steps(name, n, weight.shape, stride, padding, dilation)
+        *rest, _ = _steps(name, n, weight.shape, stride, padding, dilation)
         out = _conv_input(unsqueeze(g, 0) if single else g, _conj(weight), _space(shape), *rest, groups)
         return squeeze(out, 0) if single else out
 
@@ -269,7 +266,7 @@ def _grad_weight(name, n):
     def gradient(g, input, weight_shape, stride, padding, dilation, groups):
         if input.dim() == n + 1:
             g, input = unsqueeze(g, 0), unsqueeze(input, 0)
-        rest = _steps(name, n, weight_shape, stride, padding, dilation)
+        *rest, _ = _steps(name, n, weight_shape, stride, padding, dilation)
         return _conv_weight(_conj(input), g, _space(weight_shape), *rest, groups)
 
     return gradient
@@ -336,16 +333,11 @@ def _document(op, n: int, what: str, weight: str, padding: str, size: str, resul
 def _as_convolution(input, weight, bias, stride, padding, dilation, groups):
     """The same by the canonical op, which has numbers for padding."""
     n = weight.dim() - 2
-    if isinstance(padding, str):
-        spread = _tuple(dilation, n, "conv", "dilation")
-        odd = [d * (k - 1) % 2 for d, k in zip(spread, weight.shape[2:], strict=True)] if padding == "same" else [0]
-        if any(odd):  # one more at the end
-            input = OPS["constant_pad_nd"](input, [x for one in reversed(odd) for x in (0, one)])
-        _, padding, dilation = _steps("conv", n, weight.shape, stride, padding, dilation)
+    *steps, end = _steps("conv", n, weight.shape, stride, padding, dilation)
+    if any(end):
+        input = OPS["constant_pad_nd"](input, [x for more in reversed(end) for x in (0, more)])
     if input.dim() == n + 1:
-        made = _as_convolution(unsqueeze(input, 0), weight, bias, stride, padding, dilation, groups)
-        return squeeze(made, 0)
-    steps = [_tuple(x, n, "conv", "size") for x in (stride, padding, dilation)]
+        return squeeze(_as_convolution(unsqueeze(input, 0), weight, bias, *steps, groups), 0)
     return OPS["convolution"](input, weight, bias, *steps, False, (0,) * n, groups)
 
 
