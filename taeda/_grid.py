@@ -290,7 +290,9 @@ class GridOp(CustomOpDef):
         }  # fmt: skip
         results = [(_core.empty if i in written else _zeros, *form) for i, form in enumerate(forms)]
         words = list(grid)
-        for t in (*(_zeros(shape, dtype=dtype, device="meta") for shape, dtype in forms), *tensors):
+        for shape, dtype in forms:  # no tensors: a call that is planned records what makes them
+            words += [*shape, *(dtype.itemsize * math.prod(shape[d + 1 :]) for d in range(len(shape)))]
+        for t in tensors:
             words += [*t.shape, *(s * t.element_size() for s in t.stride())]
         full = [math.prod(shape) > 0 for shape in shapes]
         return _Plan(built.address, results, full, tuple(words), math.prod(grid), built.grain)

@@ -739,7 +739,8 @@ def dot(a: Any, b: Any) -> Tile:
 
 def rand(seed: Any, index: Any) -> Tile:
     """Uniform numbers in [0, 1), float32, in a function of :func:`grid`: Philox2x32-10 of a key and a counter (Salmon
-    et al. 2011), so the same seed and place give the same number.
+    et al. 2011), so the same seed and place give the same number. A block of it has the numbers of two places; a tile
+    of neighbours that begins at an even place computes each block once.
 
     Args:
         seed: a whole number.

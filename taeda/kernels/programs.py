@@ -10,6 +10,7 @@ Where all columns of a row are inside, which is found once for each row, there i
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -175,20 +176,33 @@ def past(n: Node, tensors: Sequence[Memory]) -> tuple[float, Ends] | None:
     if n.kind in ("cast", "full"):
         return past(n.args[0], tensors)
     if n.kind == "load":
-        end = end_of_access(n, tensors)
-        return None if end is None or n.data.other is not None else (0, end)
+        end, other = end_of_access(n, tensors), None if n.data.other is None else n.args[n.data.other]
+        if end is None or (other is not None and other.kind != "const"):
+            return None
+        return 0 if other is None else other.data, end
     if n.kind == "where" and (guard := guarded(n.args[0])) is not None:
         places, end = guard
         other = past(n.args[2], tensors)
         if n.args[0].kind != "lt" or places.kind != "arange" or end.shape or other is None:
             return None
         return other[0], (*other[1], end.data if end.kind == "size" else end)
+    if n.kind == "exp":
+        found = past(n.args[0], tensors)
+        return None if found is None or found[0] != -math.inf else (0, found[1])
     if n.kind in ("add", "sub", "mul") and n.shape:
         a, b = (past(x, tensors) for x in n.args)
+        if a is not None and a[0] == -math.inf and _is_largest(n, n.args[0]):
+            return a
         if a is not None and b is not None:
             value = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}[n.kind](a[0], b[0])
             return value, (*a[1], *b[1])
     return None
+
+
+def _is_largest(n: Node, x: Node) -> bool:
+    """Whether ``n`` is ``x - max(x)`` by rows: past the end -inf, as ``x`` is, or a NaN like all the row."""
+    by = n.args[1].args[0] if n.args[1].kind == "expand" else n.args[1]
+    return n.kind == "sub" and by.kind == "reduce" and by.data == ("max", len(x.shape) - 1) and by.args[0] is x
 
 
 def end_of_access(n: Node, tensors: Sequence[Memory]) -> Ends:
@@ -745,7 +759,9 @@ class _Emitter:
         args = [self.f.splat(a, lanes) if isinstance(a, Value) else a for a in args]
         values = [a for a in args if isinstance(a, Value)]
         if n.kind == "rand":
-            return _uniform(self.f, *(a if isinstance(a, Value) else self.f.const(I64, a, lanes) for a in args))
+            seed, index = (a if isinstance(a, Value) else self.f.const(I64, a, lanes) for a in args)
+            neighbours = step_of(n.args[1]) == 1 and _even(n.args[1]) and two(n.args[0].shape)[1] == 1
+            return _uniform(self.f, seed, index, neighbours and lanes > 1)
         like = next((a for a in values if a.type is not BOOL), values[0])
         if n.kind == "where":
             like = self.f.const(part(n.dtype), 0, lanes)
@@ -962,6 +978,18 @@ class _Emitter:
                 return f.select((b > a if kind == "max" else b < a) | (b != b), b, a)
             return self.program.machine(a).run(name, [a, b])
 
+        # the largest, and a NaN if there was one: two chains of one instruction each
+        apart = t.kind == "f" and kind in ("max", "min")
+
+        def a_nan(a: Value, b: Value) -> Value:
+            return f.select(b != b, b, a)
+
+        def joined(a: tuple, b: tuple) -> tuple:
+            if not apart:
+                return (both(a[0], b[0]),)
+            larger = f.select(a[0] > b[0] if kind == "max" else a[0] < b[0], a[0], b[0])
+            return (larger, *(a_nan(x, y) for x, y in zip(a[1:], b[1:], strict=True)))
+
         # a tile that is kept is computed along with the fold, where the fold is of it or of its part before an end
         kept = x.args[1] if x.kind == "where" and x not in self.kept and guarded(x.args[0]) is not None else x
         keep = kept in self.kept and kept not in self.buffers and kept.kind not in ("dot", "trans")
@@ -995,23 +1023,24 @@ class _Emitter:
         else:
 
             def finish(row: Value, states: list) -> None:
-                total = states[0][0]
-                for (other,) in states[1:]:
-                    total = both(total, other)
-                total = total.reduce(both) if total.lanes > 1 else total
+                total, *nan = functools.reduce(joined, states)
+                if total.lanes > 1:
+                    total = total.reduce(lambda a, b: joined((a,), (b,))[0])
+                    nan = [x.reduce(a_nan) for x in nan]
+                for x in nan:
+                    total = f.select(x != x, x, total)
                 if out is None:
                     self.known[n] = total
                 else:
                     f.store(f.offset(out, row * t.bytes), total)
 
-            start = f.const(t, nothing, lanes)
-            self.add(
-                task._replace(
-                    begin=lambda row: (start,),
-                    body=lambda at, state, target: (both(state[0], computed(at)),),
-                    finish=finish,
-                )
-            )
+            start = (f.const(t, nothing, lanes), *([f.const(t, 0, lanes)] if apart else ()))
+
+            def step(at: At, state: tuple, target: _ReachRow | None) -> tuple:
+                x = computed(at)
+                return joined(state, (x, x)[: len(state)])
+
+            self.add(task._replace(begin=lambda row: start, body=step, finish=finish))
         if room is not None:
             self.buffers[kept] = room
         if out is not None:
@@ -1172,15 +1201,38 @@ def kernel(program: Program) -> tuple[Function, int]:
     return f, emitter.cost
 
 
-def _uniform(f: Function, seed: Value, index: Value) -> Value:
-    """Philox2x32-10 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011): the first word, as a float32 in
-    [0, 1) of its upper 24 bits. The key is the lower word of the seed, whose upper word is joined to the counter's."""
+def _even(n: Node) -> bool:
+    """Whether the first column of every register has an even number."""
+    if n.kind == "const":
+        return int(n.data) % 2 == 0
+    if n.kind == "arange":
+        return n.shape[0] > 1
+    return (n.kind == "add" and all(map(_even, n.args))) or (n.kind == "mul" and any(map(_even, n.args)))
+
+
+def _uniform(f: Function, seed: Value, index: Value, pairs: bool) -> Value:
+    """Philox2x32-10 (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011): word ``index % 2`` of block
+    ``index // 2``, as a float32 in [0, 1) of its upper 24 bits. The key is the lower word of the seed, whose upper word
+    is joined to the counter's. ``pairs``: the places are neighbours, the first one even."""
     lanes = max(seed.lanes, index.lanes)
     seed, index = (f.splat(x.bits(U64), lanes) for x in (seed, index))
+    if pairs:
+        blocks = f.splat(index.lane(0) >> 1, lanes // 2) + f.iota(U64, lanes // 2)
+        left, right = _block(f, f.splat(seed.lane(0), lanes // 2), blocks)
+        both = left | (right << 32)
+        words = f.emit(f"bitcast {both.typed} to <{lanes} x i32>", U32, lanes)
+    else:
+        left, right = _block(f, seed, index >> 1)
+        words = f.select((index & 1) == 0, left, right).to(U32)
+    return (words >> 8).to(F32) * 2.0**-24
+
+
+def _block(f: Function, seed: Value, index: Value) -> tuple[Value, Value]:
+    """Both words of a block of Philox, each in a register of 64 bits."""
     low, word = 0xFFFFFFFF, 32
     key, left, right = seed & low, index & low, (index >> word) ^ (seed >> word)
     for _ in range(10):
         product = (left & low) * 0xD256D193  # the instruction reads the lower words, so the mask takes none
         left, right = (product >> word) ^ key ^ right, product
         key = (key + 0x9E3779B9) & low
-    return (left.to(U32) >> 8).to(F32) * 2.0**-24
+    return left & low, right & low

@@ -11,6 +11,7 @@ import pytest
 
 import taeda
 from taeda import kernel
+from taeda._core.planning import make_plan
 from taeda.kernels import build
 from taeda.ops.registry import OPS
 
@@ -64,6 +65,10 @@ def test_softmax():
     close(softmax(x), x.softmax(1))
     close(softmax(x.bfloat16()), x.softmax(1), 1e-2)
     assert softmax(taeda.tensor([[1.0, float("nan"), 2.0]])).isnan().all()
+    for n in (16, 257, 1040):  # with elements that the end of the row, or a register, is far from
+        x = taeda.randn(7, n)
+        x[0], x[1, 0], x[2, n - 1], x[3, n // 2], x[4, 1:] = -taeda.inf, taeda.nan, taeda.nan, taeda.inf, -taeda.inf
+        assert taeda.allclose(softmax(x), x.softmax(1), equal_nan=True)
 
 
 def test_product_with_epilogue():
@@ -90,13 +95,14 @@ def test_dropout():
 
 
 def philox(seed, index):
-    """Philox2x32-10 from its publication, in whole numbers of Python."""
-    key, left, right = seed & 0xFFFFFFFF, index & 0xFFFFFFFF, (index >> 32) ^ (seed >> 32)
+    """Philox2x32-10 from its publication, in whole numbers of Python: one of the two words of a block."""
+    block = index % 2**64 >> 1
+    key, left, right = seed & 0xFFFFFFFF, block & 0xFFFFFFFF, (block >> 32) ^ (seed >> 32)
     for _ in range(10):
         product = left * 0xD256D193
         left, right = (product >> 32) ^ key ^ right, product & 0xFFFFFFFF
         key = (key + 0x9E3779B9) & 0xFFFFFFFF
-    return (left >> 8) / 2**24
+    return ((right if index % 2 else left) >> 8) / 2**24
 
 
 def test_random_numbers():
@@ -105,10 +111,18 @@ def test_random_numbers():
         i = kernel.tiles(out.shape[0], 16)
         out[i] = kernel.rand(seed, x[i])
 
-    index = taeda.tensor([0, 1, 2, 77, 2**33 + 5, 2**62])
+    @kernel.grid(name="grids::uniform_from", out=lambda x: (x.shape, taeda.float32))
+    def uniform_from(x, seed: int, out, first=0):
+        i = kernel.tiles(out.shape[0], 64)
+        out[i] = kernel.rand(seed, i + first)
+
+    index = taeda.tensor([0, 1, 2, 77, 2**33 + 5, 2**62, -1, -6])
     assert uniform(index, 2**40 + 3).tolist() == [philox(2**40 + 3, i) for i in index.tolist()]
-    # the word of the known answer of the authors' test vectors for key 0 and counter 0
-    assert philox(0, 0) == (0xFF1DAE59 >> 8) / 2**24
+    x = taeda.zeros(150)
+    for first in (0, 1, 64):  # places that are neighbours have both words of a block
+        assert uniform_from(x, 5, first=first).tolist() == [philox(5, i) for i in range(first, first + 150)]
+    # the words of the known answer of the authors' test vectors for key 0 and counter 0
+    assert philox(0, 0) == (0xFF1DAE59 >> 8) / 2**24 and philox(0, 1) == (0x6CD10DF2 >> 8) / 2**24
 
 
 def test_layer_norm():
@@ -333,6 +347,15 @@ def test_a_call_of_a_known_form_repeats_its_launches(monkeypatch):
 
 
 # ---- everywhere ------------------------------------------------------------------------------------------------------
+
+
+def test_a_planned_call_launches_its_kernel_alone():
+    @kernel.grid(name="grids::alone", out=lambda x: x)
+    def alone(x, out):
+        i = kernel.tiles(out.shape[0], 16)
+        out[i] = x[i] + 1.0
+
+    assert len(make_plan(alone._launch, taeda.zeros(100)).launches) == 1
 
 
 def test_everywhere():
