@@ -15,13 +15,15 @@ from typing import Any
 __all__ = ["Box", "Wire", "draw_svg"]
 
 _GAP, _PAD, _TITLE, _LANE, _SIDE, _ROW = 30.0, 14.0, 20.0, 16.0, 22.0, 80.0
-_BIG, _SMALL, _BOLD = 12.0, 10.0, 1.12
+_BIG, _SMALL, _BOLD = 12.0, 10.0, 1.2
 _STYLE = """
 .b{fill:#fff;stroke:#7a8699;stroke-width:1}.c{fill:#5b7da10f;stroke:#7a8699;stroke-width:1;stroke-dasharray:5 3}
 .o{fill:#eef1f5;stroke:#b5bdc9}.i{fill:#dff0e2;stroke:#6f9c78}.f{fill:#fff;stroke:#7a8699}
 .w{fill:none;stroke:#5f6c80;stroke-width:1.2}.a{fill:#5f6c80}.t{fill:#1c2430;font-weight:600}.s{fill:#4b5666}
 .l{fill:#3565a8}.n{fill:#b3541e;font-weight:700}
-@media (prefers-color-scheme:dark){.bg{fill:#15181d}.b,.f{fill:#20262e}.c{fill:#8fb3d90f}.o{fill:#2a313b}
+.h{paint-order:stroke;stroke:#f6f8fa;stroke-width:3px;stroke-linejoin:round;pointer-events:none}
+@media (prefers-color-scheme:dark){.bg{fill:#15181d}.h{stroke:#15181d}
+.b,.f{fill:#20262e}.c{fill:#8fb3d90f}.o{fill:#2a313b}
 .i{fill:#1f3a28}.t{fill:#e8edf4}.s{fill:#aab4c2}.l{fill:#8db8f2}.n{fill:#ffa66b}.w{stroke:#93a0b4}.a{fill:#93a0b4}}
 """
 
@@ -325,7 +327,9 @@ def draw_svg(
     fill(root)
     top = _place(root, wires, home)
     parts: list[str] = []
-    _render(top, top.width / 2, 0.0, parts, link, False)
+    over: list[str] = []
+    _render(top, top.width / 2, 0.0, parts, over, link, False)
+    parts += over
     height = top.height + 8
     if note:
         parts.append(_text(10, height + 8, note, "s", _SMALL))
@@ -345,8 +349,8 @@ def _text(x: float, y: float, text: str, kind: str, size: float, middle: bool = 
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" font-size="{size:g}"{anchor}>{escape(text)}</text>'
 
 
-def _render(spot: _Spot, x: float, y: float, parts: list[str], link: Any, shown: bool = True) -> None:
-    """Draw ``spot`` with the middle of its top at ``(x, y)``."""
+def _render(spot: _Spot, x: float, y: float, parts: list[str], over: list[str], link: Any, shown: bool = True) -> None:
+    """Draw ``spot`` with the middle of its top at ``(x, y)``. Texts that wires may cross go to ``over``."""
     box = spot.box
     assert box is not None
     left, address = x - spot.width / 2, link(box) if link and shown else None
@@ -369,13 +373,13 @@ def _render(spot: _Spot, x: float, y: float, parts: list[str], link: Any, shown:
             )
     if spot.spots:
         if shown and (box.title or box.lines or box.times > 1):
-            parts.append(_text(left + 8, y + 14, box.title, "t", _BIG))
+            over.append(_text(left + 8, y + 14, box.title, "t h", _BIG))
             at = left + 8 + text_width(box.title, _BIG) * _BOLD + 8
             if box.times > 1:
                 times = f"\N{MULTIPLICATION SIGN} {box.times}"
-                parts.append(_text(at, y + 14, times, "n", _BIG))
+                over.append(_text(at, y + 14, times, "n h", _BIG))
                 at += text_width(times, _BIG) * _BOLD + 8
-            parts.append(_text(at, y + 14, " ".join(box.lines), "s", _SMALL))
+            over.append(_text(at, y + 14, " ".join(box.lines), "s h", _SMALL))
     else:
         times = f' <tspan class="n">\N{MULTIPLICATION SIGN} {box.times}</tspan>' if box.times > 1 else ""
         parts.append(_text(x, y + 15, box.title, "t", _BIG, True).replace("</text>", times + "</text>"))
@@ -383,7 +387,7 @@ def _render(spot: _Spot, x: float, y: float, parts: list[str], link: Any, shown:
     if address:
         parts.append("</a>")
     for inner in spot.spots:
-        _render(inner, x + inner.x, y + inner.y, parts, link)
+        _render(inner, x + inner.x, y + inner.y, parts, over, link)
     labelled: set = set()
     lanes = {end for _, end, _, _ in spot.links if end.box is None and end.height}
     parts += [_curve(x + s.x, y + s.y, x + s.x, y + s.y + s.height) for s in lanes]
@@ -396,7 +400,7 @@ def _render(spot: _Spot, x: float, y: float, parts: list[str], link: Any, shown:
         if start.box is key[0] and key not in labelled and key[1]:
             labelled.add(key)
             place = sum(1 for other in labelled if other[0] is key[0]) - 1
-            parts.append(_text(x0 + 5, y0 + 11 + 11 * place, key[1], "l", _SMALL))
+            over.append(_text(x0 + 5, y0 + 11 + 11 * place, key[1], "l h", _SMALL))
 
 
 def _curve(x0: float, y0: float, x1: float, y1: float) -> str:
