@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import taeda
+from taeda.ops.registry import OPS
 
 TOOLS = Path(__file__).resolve().parents[1] / "tools"
 with pytest.MonkeyPatch.context() as patch:
@@ -90,6 +91,21 @@ def test_errors_of_bases_that_do_not_hold_are_not_said():
     said = [c.__name__ for c in transformed if "these are no transforms" in c.__doc__]
     assert len(transformed) > 8 and said == ["TransformedDistribution"]
     assert "a parameter is not in its region" in D.HalfCauchy.__doc__
+
+
+def test_dtypes_that_are_said_to_be_errors_are():
+    dtypes = {"bool": taeda.bool, "int": taeda.int64, "float": taeda.float32, "complex": taeda.complex64}
+    checked = 0
+    for op in OPS.values():
+        rule = vars(op).get("result_rule")
+        if rule is None or "NotImplementedError" not in (op.__doc__ or "") or len(op.params) > rule[0]:
+            continue
+        operands, promote, _, allowed = rule
+        for kind in set(dtypes) - set(allowed) if promote == "type" else {"complex"}:
+            checked += 1
+            with pytest.raises(NotImplementedError):
+                op(*[taeda.ones(2, dtype=dtypes[kind])] * operands)
+    assert checked > 150
 
 
 def test_what_griffe_would_warn_of_is_found(tmp_path):

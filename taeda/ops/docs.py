@@ -95,6 +95,8 @@ def completed(function: Any) -> str | None:
         rule = vars(function).get("result_rule")
         if rule is not None and rule[1] != "none" and "Returns" not in sections:
             sections["Returns"] = _result(names[0], *rule)
+        if sections and "Raises" not in sections:
+            sections["Raises"] = _errors(function, rule, "out" in names)
     given = _entries(sections.get("Args", []))
     other = _AS.search(text)
     if other:
@@ -196,4 +198,22 @@ def _result(
         lines.append(f"    For {', '.join(_KINDS[kind] for kind in dtypes)}.")
     elif dtypes is not None and "complex" not in dtypes:
         lines.append("    Not for complex numbers.")
+    return lines
+
+
+def _errors(function: Any, rule: tuple | None, has_out: bool) -> list[str]:
+    """Lines that say which errors follow from the traits of an op whose stanza says nothing of errors."""
+    lines, reasons = [], []
+    if rule is not None:
+        operands, promote, _, dtypes = rule
+        if dtypes is not None and promote == "type":
+            lines.append("    NotImplementedError: a dtype of another kind.")
+        elif dtypes is not None and "complex" not in dtypes:
+            lines.append("    NotImplementedError: complex numbers.")
+        if operands > 1:
+            reasons.append("the inputs do not broadcast")
+    if has_out:
+        reasons.append("``out`` cannot hold the dtype of the result, or something requires grad")
+    if reasons:
+        lines.append(f"    RuntimeError: {'; or '.join(reasons)}.")
     return lines

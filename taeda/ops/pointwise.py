@@ -79,6 +79,9 @@ SUBTRACTION = "Subtraction, the `-` operator, with"
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``. For bools use ``^`` or :func:`logical_xor`. Arguments as of :func:`add`.
 
+    Raises:
+        RuntimeError: bools; or the inputs do not broadcast.
+
     Examples:
         >>> taeda.sub(taeda.tensor([5, 7]), taeda.tensor([1, 2]))
         tensor([4, 5])
@@ -96,6 +99,9 @@ subtract = alias(sub, "subtract")
 )  # fmt: skip
 def rsub(input, other, *, alpha=1):
     """``other - alpha * input``: :func:`sub` with the operands in the other order. Arguments as of :func:`add`.
+
+    Raises:
+        RuntimeError: bools; or the inputs do not broadcast.
 
     Examples:
         >>> taeda.rsub(taeda.tensor([0.25, 0.75]), 1)
@@ -360,6 +366,9 @@ def _as_tensor(x, like):
 )  # fmt: skip
 def neg(input):
     """``-input``. For bools use ``~``.
+
+    Raises:
+        RuntimeError: bools.
 
     Examples:
         >>> taeda.neg(taeda.tensor([1.0, -2.0]))
