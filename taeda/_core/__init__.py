@@ -103,6 +103,7 @@ from .tensor import (
     memory_format,
     memory_overlap,
     mode_stack,
+    node_op,
     node_output_metas,
     pass_through,
     plain_sizes,

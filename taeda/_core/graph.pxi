@@ -798,6 +798,11 @@ cdef bint looks_for_nan() noexcept:
     return ANOMALY and ANOMALY_NAN
 
 
+def node_op(Node node):
+    """The op that a node was recorded for; None for custom functions."""
+    return node.op
+
+
 def has_nan(x):
     """Whether a tensor has a NaN: by the sum, which is cheap, and a closer look where that is NaN.
 

@@ -439,6 +439,9 @@ def _graph_drawing(outputs: list[Tensor], params: Any, made: Record | None, time
                 name = names.get(id(leaf), "parameter")
                 detail.append(_clip(f"{name.rpartition('.')[2]} {_label(leaf.shape, str(leaf.dtype))}"))
         text = node.name().removesuffix("0").removesuffix("Backward").rpartition("::")[2]
+        op = _core.node_op(node) if isinstance(node, _core.Node) else None
+        if op is not None and "flops" in op.traits and callable(op.traits.get("node")):
+            text = op.name.capitalize()  # a product's name depends on its ranks: linear may be Addmm, Mm or View
         labels = tuple(str(label) for label in watcher.shapes.get(number, ()))
         facts = {"like": (text, labels, *detail), "seconds": watcher.seconds.get(number, 0.0), "bytes": kept,
                  "detail": detail}  # fmt: skip

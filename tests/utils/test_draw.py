@@ -260,7 +260,7 @@ def test_graph_of_a_loss():
     x, w = taeda.randn(3, 4), taeda.randn(2, 4, requires_grad=True)
     loss = nn.functional.linear(x, w).exp().sum()
     drawing = draw(loss, params={"w": w})
-    assert wires(drawing) == {("Mm", "Exp", "3x2 f32"), ("Exp", "Sum", "3x2 f32"), ("Sum", "loss", "scalar f32")}
+    assert wires(drawing) == {("Linear", "Exp", "3x2 f32"), ("Exp", "Sum", "3x2 f32"), ("Sum", "loss", "scalar f32")}
     exp = box(drawing, "Exp")
     assert re.fullmatch(r"[\d.]+ [mu]s · 24 B kept", exp.lines[-1])
     assert any("w 2\N{MULTIPLICATION SIGN}4 f32" in line for b in _walk(drawing.root) for line in b.lines)
