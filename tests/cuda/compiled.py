@@ -49,7 +49,7 @@ def test_a_chain_is_one_launch_that_moves_each_operand_once(sizes):
     assert sum(moved) == 3 * 4 * x.numel()
 
 
-@pytest.mark.parametrize("sizes", [(7, 3), (6, 300), (3, 70000)])
+@pytest.mark.parametrize("sizes", [(7, 3), (6, 300), (3, 6000)])
 @pytest.mark.parametrize("function", [
     lambda x, y: (x * y + 1).sum(), lambda x, y: (x * y).abs().amax(1), lambda x, y: (x - y).tanh().mean(0),
     lambda x, y: (x * 2 + y[0]).softmax(-1), lambda x, y: (x * y[:, :1]).sigmoid().argmax(-1),

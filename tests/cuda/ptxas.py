@@ -1,6 +1,7 @@
-"""What NVIDIA's assembler says to the kernels in a folder of the kernel cache.
+"""What NVIDIA's assembler says to the kernels of a program.
 
-TAEDA_CACHE=FOLDER python program.py; python -m tests.cuda.ptxas FOLDER [ARCHITECTURE ...]
+TAEDA_CUDA=tests.cuda.emulator TAEDA_EMULATOR_KEEPS=FOLDER python program.py
+python -m tests.cuda.ptxas FOLDER [ARCHITECTURE ...]
 
 It takes ``ptxas`` from the path or from the package ``nvidia-cuda-nvcc``. No GPU is needed. A line for each architecture
 says how many kernels it takes, how many spill registers, how many have memory of a thread (a stack), and the most
@@ -9,6 +10,8 @@ registers. The exit code is 1 if a kernel is refused.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib.util
 import re
 import shutil
@@ -18,7 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from taeda.kernels.build import read_entry
+from taeda.kernels.build import cache_dir, read_entry, write_entry
 
 #: Ampere, Hopper, and Blackwell for data centres and for desks.
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120")
@@ -41,24 +44,34 @@ def find() -> str | None:
     return found or next((str(p) for f in folders for p in Path(f).glob("*/bin/ptxas")), None)
 
 
+@functools.cache
+def version(ptxas: str) -> str:
+    return subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=True).stdout
+
+
 def assemble(ptxas: str, text: bytes, architecture: str) -> Report:
-    """What ``ptxas`` says to one kernel."""
-    with tempfile.NamedTemporaryFile(suffix=".ptx") as file:
-        file.write(text)
-        file.flush()
-        done = subprocess.run(
-            [ptxas, "-v", f"-arch={architecture}", file.name, "-o", "/dev/null"], capture_output=True, text=True
-        )
-    said = done.stdout + done.stderr
-    if done.returncode:
-        return Report(said.strip() or "no reason given", 0, 0, 0)
+    """What ``ptxas`` says to one kernel. It is kept in the cache of taeda's kernels."""
+    digest = hashlib.sha256(f"{version(ptxas)}\n{architecture}\n".encode() + text).hexdigest()[:32]
+    path = cache_dir() / "ptxas" / digest[:2] / digest
+    said = (read_entry(path) or b"").decode()
+    if not said:
+        with tempfile.NamedTemporaryFile(suffix=".ptx") as file:
+            file.write(text)
+            file.flush()
+            done = subprocess.run(
+                [ptxas, "-v", f"-arch={architecture}", file.name, "-o", "/dev/null"], capture_output=True, text=True
+            )
+        said = done.stdout + done.stderr
+        if done.returncode:
+            return Report(said.strip() or "no reason given", 0, 0, 0)
+        write_entry(path, said.encode())
     stack, stores, loads = map(int, re.findall(r"(\d+) bytes (?:stack frame|spill)", said)[:3])
     return Report("", stack, stores + loads, max(map(int, re.findall(r"Used (\d+) registers", said))))
 
 
 def kernels(folder: str | Path) -> dict[str, bytes]:
-    """The PTX in a folder of the kernel cache, by the names of the entries."""
-    texts = filter(None, map(read_entry, sorted(Path(folder).rglob("*.ptx"))))
+    """The PTX in a folder, by the names of the entries."""
+    texts = (path.read_bytes() for path in sorted(Path(folder).glob("*.ptx")))
     return {re.search(rb"\.entry (\w+)", text)[1].decode(): text for text in texts}  # type: ignore[index]
 
 

@@ -24,6 +24,12 @@ def counted(f, *xs):
     return list(driver().counters.values())
 
 
+def same(f, *xs):
+    """The result on the device is the CPU's, bit for bit."""
+    made, want = f(*(x.cuda() for x in xs)), f(*xs)
+    assert made.dtype == want.dtype and made.cpu().equal(want)
+
+
 A, B = (taeda.randn(1 << 15, generator=taeda.Generator().manual_seed(i)) for i in range(2))
 SMALL = (A * 100).to(taeda.int8)
 
@@ -139,7 +145,7 @@ def test_transposed_copies_use_all_of_their_sectors_and_meet_at_no_bank(x):
 ])  # fmt: skip
 def test_transposed_copies_of_any_shape(f):
     for x in (A, SMALL):
-        counted(lambda x: f(x).contiguous(), x)
+        same(lambda x: f(x).contiguous(), x)
 
 
 @pytest.mark.parametrize("f", [lambda x: x[:30003].reshape(-1, 3).t(), lambda x: x[:30003].reshape(3, -1).t()])
@@ -220,7 +226,7 @@ def test_rows_of_any_length(n):
         lambda x, y: x.softmax(1) + F.layer_norm(x, (n,), y[0], y[1]),
         lambda x, y: x.cumsum(1) + x.cummax(1).values,
     ):
-        counted(f, x, y)
+        same(f, x, y)
 
 
 @pytest.mark.parametrize("f", [
@@ -234,7 +240,7 @@ def test_rows_of_any_length(n):
     grads(lambda x, y: F.cross_entropy(x, y[:, 0].abs().long())),
 ])  # fmt: skip
 def test_rows_of_other_kinds(f):
-    counted(f, X, Y)
+    same(f, X, Y)
 
 
 def test_the_threads_of_a_row_are_without_races():
@@ -278,7 +284,7 @@ def test_the_threads_of_a_warp_share_a_row_that_is_gathered(w):
     lambda w, x, i: w.gather(0, i[:, None] + 0 * x.long()) + x.gather(1, 0 * x.long()),
 ])  # fmt: skip
 def test_rows_by_index_of_any_width(f, columns):
-    counted(f, A[: 256 * columns].reshape(256, columns), B[: 70 * columns].reshape(70, columns), I[:70])
+    same(f, A[: 256 * columns].reshape(256, columns), B[: 70 * columns].reshape(70, columns), I[:70])
 
 
 def test_rows_to_one_place_are_put_in_the_order_of_the_index():
@@ -409,8 +415,7 @@ def test_products_of_any_shape(f, m, n, k, dtype):
     (lambda a, b: taeda.complex(a, a) @ taeda.complex(b, -b), ((20, 24), (24, 40))),
 ])  # fmt: skip
 def test_products_of_other_forms(f, shapes):
-    xs = [drawn(*shape, seed=i) for i, shape in enumerate(shapes)]
-    counted(f, *xs)
+    same(f, *(drawn(*shape, seed=i) for i, shape in enumerate(shapes)))
 
 
 def close(f, *xs):
@@ -541,19 +546,19 @@ def test_rows_are_sorted_by_radix(dtype):
 
 
 @pytest.mark.parametrize("f", [
-    lambda x: x.reshape(70, 4, 70).sort(0, stable=True).indices,
-    lambda x: x.reshape(280, 70).t().argsort(0, descending=True),
+    lambda x: x.reshape(70, 4, 10).sort(0, stable=True).indices,
+    lambda x: x.reshape(40, 70).t().argsort(0, descending=True),
     lambda x: x[::3].unique(return_inverse=True)[1],
-    lambda x: x.reshape(140, 140).kthvalue(9, 1).values,
-    lambda x: x.reshape(140, 140).median(1).indices,
-    lambda x: x.reshape(140, 140).topk(3, 0).values,
-    lambda x: x.reshape(140, 140).mode(1).values,
-    lambda x: x.expand(2, 19600)[:, 19000:].sort(1).values,
+    lambda x: x.reshape(20, 140).kthvalue(9, 1).values,
+    lambda x: x.reshape(20, 140).median(1).indices,
+    lambda x: x.reshape(140, 20).topk(3, 0).values,
+    lambda x: x.reshape(20, 140).mode(1).values,
+    lambda x: x.expand(2, 2800)[:, 2200:].sort(1).values,
     lambda x: x[:0].sort().values,
 ])  # fmt: skip
 def test_many_rows_are_sorted_at_once(f):
     """Each has a buffer of its own: threads do not meet."""
-    x = (A[:19600] * 50).round() / 50
+    x = (A[:2800] * 50).round() / 50
     driver().check("full")
     try:
         assert f(x.cuda()).cpu().equal(f(x)) and not driver().faults
@@ -579,7 +584,7 @@ def test_all_threads_of_a_block_share_a_row():
 def test_one_item_of_a_row_is_found_by_all_threads(dtype):
     driver().check("full")
     try:
-        for n in (1, 40, 128, 131, 400):
+        for n in (1, 40, 128, 131, 400) if dtype is taeda.float32 else (40, 131):
             x = ranked((A[: 3 * n] * (1 if dtype is taeda.bool else 20)).to(dtype).reshape(3, n))
             x[1] = x[1, 0]
             ranks = (partial(taeda.kthvalue, k=k, dim=1) for k in (1, (n + 1) // 2, n))
@@ -592,7 +597,7 @@ def test_one_item_of_a_row_is_found_by_all_threads(dtype):
 
 
 def test_a_rank_is_found_by_a_look_at_the_row_for_each_digit():
-    for x, looks in ((A[:8192].reshape(2, 4096), 4.3), (A[:8192].reshape(64, 128), 1.13), (SMALL.reshape(2, -1), 3.3)):
+    for x, looks in ((A[:8192].reshape(2, 4096), 4.3), (A[:1024].reshape(8, 128), 1.13), (SMALL.reshape(2, -1), 3.3)):
         median, rank = counted(lambda x: x.median(1).indices, x)
         load = rank.of("global", "load")
         assert load.bytes <= looks * x.nbytes and load.used >= 0.9

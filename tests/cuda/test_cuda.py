@@ -92,7 +92,7 @@ def test_counters_of_the_schedules(chosen, tmp_path):
     path = str(ROOT / "tests/cuda/schedules.py")
     out = emulated(
         "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", chosen, path, TAEDA_TARGET="lane",
-        TAEDA_CACHE=str(tmp_path),
+        TAEDA_EMULATOR_KEEPS=str(tmp_path),
     )  # fmt: skip
     lines = re.findall(r"^(\.+) +\[ *(\d+)%\]$", out, re.MULTILINE)  # none failed, none was skipped
     assert lines and lines[-1][1] == "100" and sum(len(dots) for dots, _ in lines) > 25, out
@@ -113,7 +113,7 @@ def test_convolutions_by_tiles(chosen, tmp_path):
     path = str(ROOT / "tests/cuda/convolutions.py")
     out = emulated(
         "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", chosen, path, TAEDA_TARGET="lane",
-        timeout=900, TAEDA_CACHE=str(tmp_path),
+        timeout=900, TAEDA_EMULATOR_KEEPS=str(tmp_path),
     )  # fmt: skip
     lines = re.findall(r"^(\.+) +\[ *(\d+)%\]$", out, re.MULTILINE)  # none failed, none was skipped
     assert lines and lines[-1][1] == "100" and sum(len(dots) for dots, _ in lines) > 12, out
@@ -136,7 +136,7 @@ def test_attention_by_tiles(chosen, tmp_path):
     path = str(ROOT / "tests/cuda/attention.py")
     out = emulated(
         "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", chosen, path, timeout=900,
-        TAEDA_CACHE=str(tmp_path),
+        TAEDA_EMULATOR_KEEPS=str(tmp_path),
     )  # fmt: skip
     assert re.search(r"^\.{10,} +\[100%\]$", out, re.MULTILINE), out
     assembler = ptxas.find()

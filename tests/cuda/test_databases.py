@@ -35,7 +35,7 @@ def agreeing(run, *arguments, timeout=900, **environment):
 @pytest.mark.timeout(900)
 def test_operators_give_the_bits_of_the_cpu(tmp_path):
     """Results, gradients and second derivatives, bit for bit those of the CPU's kernels with one lane."""
-    agree, total, said = agreeing("far", f"^({ENTRIES})$", TAEDA_CACHE=str(tmp_path))
+    agree, total, said = agreeing("far", f"^({ENTRIES})$", TAEDA_EMULATOR_KEEPS=str(tmp_path))
     assert total >= 65 and agree == total, said
     assembler = ptxas.find()
     if assembler is None:
@@ -62,7 +62,7 @@ def test_the_assembler_refuses_what_is_not_ptx():
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("run, least", [("far", 680), ("far_networks", 129)])
 def test_every_entry(run, least, tmp_path):
-    agree, total, said = agreeing(run, timeout=None, TAEDA_CACHE=str(tmp_path))
+    agree, total, said = agreeing(run, timeout=None, TAEDA_EMULATOR_KEEPS=str(tmp_path))
     assert total >= least and agree == total, said
     if ptxas.find():
         assert ptxas.main(str(tmp_path), list(ptxas.ARCHITECTURES)) == 0

@@ -1,6 +1,7 @@
 """An emulated CUDA device: it runs the PTX that a driver would be sent, behind the driver's functions.
 
 ``table()`` gives the C address of each driver function by its name. What a kernel does wrong is kept in ``faults()``.
+With TAEDA_EMULATOR_KEEPS=FOLDER the PTX of all modules is written there, for ``tests/cuda/ptxas.py``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import hashlib
 import itertools
+import os
 import random
 import sys
 import threading
@@ -15,8 +17,11 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+
+from taeda.kernels.build import cache_dir, read_entry, write_entry
 
 from . import capture, ptx
 from .capture import Capturing, Failed, Node
@@ -130,6 +135,8 @@ def _merge(clock: dict, other: dict) -> None:
 class Module:
     def __init__(self, driver: Driver, context: Context, text: str):
         self.driver, self.context, self.text = driver, context, text
+        if folder := os.environ.get("TAEDA_EMULATOR_KEEPS"):
+            Path(folder, hashlib.sha256(text.encode()).hexdigest()[:32] + ".ptx").write_text(text)
         self.ptx = ptx.parse(text)
         self.kernels: dict[str, Kernel] = {}
         self.variables = {}
@@ -162,7 +169,7 @@ class Kernel:
 
     def __init__(self, module: Module, name: str):
         self.module, self.name = module, name
-        self.code = code = Translated(module.ptx, name)
+        self.code = code = Translated(module.ptx, name, module.driver.level)
         self.compiled: dict[str, tuple[int, bool]] = {}  # by level: the address, and whether it is well made
         layout = [x for v in code.f.params for x in (code.params[v.name], v.size)]
         self.layout = (ctypes.c_uint64 * max(len(layout), 1))(*layout)
@@ -192,7 +199,7 @@ class Kernel:
         """The record gets the compiled kernel for a level of checks."""
         found = self.compiled.get(level)
         if found is None or (self["INSTRUCTIONS"] > HOT and not found[1]):
-            code = self.code if level == "fast" else Translated(self.module.ptx, self.name, level)
+            code = self.code if level == self.code.level else Translated(self.module.ptx, self.name, level)
             well = self["INSTRUCTIONS"] > HOT
             found = self.compiled[level] = self.module.driver.compiler.function(code, well), well
         big = self.code.param_size > 8000  # more than the function in native code has room for
@@ -204,7 +211,7 @@ class Kernel:
 
 
 class Compiler:
-    """LLVM for this process."""
+    """LLVM for this process. Kernels that it made are kept in the cache of taeda's kernels."""
 
     def __init__(self) -> None:
         import llvmlite.binding as llvm
@@ -217,13 +224,30 @@ class Compiler:
         self.machines = [
             target.create_target_machine(cpu=cpu, features=features, opt=opt, codemodel="jitdefault") for opt in (0, 1)
         ]
+        self.version = f"{llvm.llvm_version_info} {cpu} {features}"
         self.alive: list = []
         self.seconds = 0.0
 
     def function(self, code: Translated, well: bool) -> int:
         begin = time.perf_counter()
+        llvm, machine, text = self.llvm, self.machines[well], code.text()
+        digest = hashlib.sha256(f"{self.version}\n{well}\n{text}".encode()).hexdigest()[:32]
+        path = cache_dir() / "emulator" / digest[:2] / f"{digest}.o"
+        made = read_entry(path)
+        if made is None:
+            made = self.object(text, well)
+            write_entry(path, made)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, use_lmm=True)
+        handle = llvm.ObjectFileRef.from_data(made)
+        engine.add_object_file(handle)
+        engine.finalize_object()
+        self.alive.append((engine, handle))
+        self.seconds += time.perf_counter() - begin
+        return engine.get_function_address("launch")
+
+    def object(self, text: str, well: bool) -> bytes:
         llvm, machine = self.llvm, self.machines[well]
-        module = llvm.parse_assembly(code.text())
+        module = llvm.parse_assembly(text)
         module.verify()
         passes = llvm.create_new_function_pass_manager()
         passes.add_sroa_pass()
@@ -234,11 +258,7 @@ class Compiler:
         for f in module.functions:
             if not f.is_declaration:
                 passes.run(f, builder)
-        engine = llvm.create_mcjit_compiler(module, machine)
-        engine.finalize_object()
-        self.alive.append(engine)
-        self.seconds += time.perf_counter() - begin
-        return engine.get_function_address("launch")
+        return machine.emit_object(module)
 
 
 class Operation:

@@ -6,6 +6,9 @@ end, and keeps the registers that are alive there in the thread's state. ``runti
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 from . import ptx
 from .ptx import SIZES, Address, Function, Instruction, Label, Module, Number, Refused, Variable
 from .runtime import (
@@ -74,14 +77,13 @@ def inlined(module: Module, f: Function) -> Function:
     """``f`` with no calls of functions whose bodies the module has."""
     out = Function(f.name, f.line, f.entry, f.params, f.results, dict(f.registers), dict(f.variables), [],
                    dict(f.tables), f.max_threads, f.exact_threads)  # fmt: skip
-    _inline(module, f, out, {}, None, (f.name,))
+    _inline(module, f, out, {}, None, (f.name,), itertools.count(1))
     return out
 
 
-_call_count = 0
-
-
-def _inline(module: Module, f: Function, out: Function, names: dict, end: str | None, stack: tuple) -> None:
+def _inline(
+    module: Module, f: Function, out: Function, names: dict, end: str | None, stack: tuple, marks: Iterator[int]
+) -> None:
     def renamed(x):
         if isinstance(x, tuple):
             return tuple(renamed(y) for y in x)
@@ -91,7 +93,6 @@ def _inline(module: Module, f: Function, out: Function, names: dict, end: str | 
             return "!" + names.get(x[1:], x[1:]) if x[0] == "!" else names.get(x, x)
         return x
 
-    global _call_count
     for item in f.body:
         if isinstance(item, Label):
             out.body.append(Label(names.get(item.name, item.name)))
@@ -111,8 +112,7 @@ def _inline(module: Module, f: Function, out: Function, names: dict, end: str | 
                 raise Refused(item.line, f"{called} calls itself")
             if len(results) != len(g.results) or len(given) != len(g.params):
                 raise Refused(item.line, f"a call of {called} with other parameters than it has")
-            _call_count += 1
-            mark = f"@{_call_count}"
+            mark = f"@{next(marks)}"
             inner = {r: r + mark for r in g.registers} | {v: v + mark for v in g.variables}
             inner |= {t: t + mark for t in g.tables} | {x.name: x.name + mark for x in g.body if isinstance(x, Label)}
             for own, theirs in zip([*g.results, *g.params], [*renamed(results), *renamed(given)], strict=True):
@@ -123,7 +123,7 @@ def _inline(module: Module, f: Function, out: Function, names: dict, end: str | 
             for v in g.variables.values():
                 out.variables[inner[v.name]] = Variable(inner[v.name], v.space, v.size, v.align, v.line, v.initial)
             out.tables |= {inner[t]: [inner[x] for x in labels] for t, labels in g.tables.items()}
-            _inline(module, g, out, inner, f"$end{mark}", (*stack, called))
+            _inline(module, g, out, inner, f"$end{mark}", (*stack, called), marks)
             out.body.append(Label(f"$end{mark}"))
             continue
         copy = Instruction(item.line, item.op, [renamed(a) for a in item.args],
