@@ -56,6 +56,7 @@ class Callbacks:
     # ops/reduction.py, ops/normalization.py, ops/cross_entropy.py: errors and warnings
     warn_freedom: Callable[..., None]
     normalized_shape_error: Callable[..., None]
+    long_rows: Callable[..., Any]  # few and long ones where there are no vectors
     class_loss_error: Callable[..., None]
 
     # ops/conjugation.py, ops/meta.py

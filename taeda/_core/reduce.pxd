@@ -56,6 +56,12 @@ cdef class Reducer:
     cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, char** results, int64_t* params,
                            int variant, int64_t limit, object key, Prologue* prologue, char* read) except -1
 
+cdef enum:
+    WARP_CHUNK = 2048     # elements of a chunk where there are no vectors, and the threads of a warp share a row, of
+    FEW_ROWS = 1024       # less than so many rows
+
+cdef bint are_few_and_long(int64_t rows, int64_t n) except -1
+
 cdef int coalesce_leaves(Tensor x, const int* dims, int n, const Prologue* p, Group* groups,
                          int64_t (*steps)[MOST_FUSED]) noexcept
 # Launch over `a * b` rows of `count` elements; with `fully`, pieces of column mode have all `b` if possible.

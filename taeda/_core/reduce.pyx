@@ -28,8 +28,6 @@ from .tensor cimport (
 
 cdef enum:
     ROW_CHUNK = 65536     # elements of a row reduction between two merges
-    WARP_CHUNK = 2048     # the same where there are no vectors, and the threads of a warp share a row, of
-    FEW_ROWS = 1024       # less than so many rows
     ACROSS = 512          # the same for a row of several runs, which are read in place
     COLUMN_CHUNK = 4096   # the same for a column reduction, whose every element is a vector; fewer of wide rows:
     COLUMN_ELEMENTS = 1 << 20
@@ -107,6 +105,19 @@ cdef int has_vectors() except -1:
 
     host_vectors = target.host().vector_bytes >= 16
     return target.here().vector_bytes >= 16
+
+
+cdef bint are_few_and_long(int64_t rows, int64_t n) except -1:
+    """Whether rows are processed in chunks, since threads share them and there are few."""
+    return n >= 2 * WARP_CHUNK and rows < FEW_ROWS and not has_vectors()
+
+
+CHUNK = WARP_CHUNK
+
+
+def few_long_rows(rows, n):
+    """Whether ``rows`` rows of ``n`` elements are processed in chunks (``ops/_long_rows.py``)."""
+    return are_few_and_long(rows, n)
 
 
 # ---- reductions -----------------------------------------------------------------------------------------------------
@@ -451,7 +462,7 @@ cdef class Reducer:
         cdef Prologue prologue
         cdef Layout made
         if not l.columns:
-            if count >= 2 * WARP_CHUNK and l.a * l.b < FEW_ROWS and not has_vectors():
+            if are_few_and_long(l.a * l.b, count):
                 limit = WARP_CHUNK
         else:
             limit = min(COLUMN_CHUNK, max(COLUMN_LEAST, COLUMN_ELEMENTS // (l.b + (l.b == 0))))

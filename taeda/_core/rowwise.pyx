@@ -14,7 +14,7 @@ from .planners cimport build, known, known_key, new_owner, of_dtype, of_key
 from .pool cimport kernel_t, launch as run_kernel
 from .indexing cimport flag_back, flag_there
 from .deferred cimport MOST_NUMBERS, MOST_RESULTS, Epilogue, Prologue, Rows, begin, end, holds_values
-from .reduce cimport PIECE, Group, Kernel, Reducer, coalesce_leaves, launch_rows
+from .reduce cimport PIECE, WARP_CHUNK, Group, Kernel, Reducer, are_few_and_long, coalesce_leaves, launch_rows
 from .rows cimport RowOp, epilogue_parts, memory_of, prologue_of, prologue_parts, defer_rows, tell_prologue
 from .tensor cimport (
     CODES, F32, I64, ITEMSIZE, KIND, MAXDIM, MOST_FUSED, NO_COMMON, WORK, Tensor, address_of,
@@ -60,6 +60,8 @@ cdef class Rowwise(RowOp):
         computes: whether the op takes part in fusion: a deferred input is computed where it is read, and the op itself
             is deferred, so that pointwise ops on its result run where that is stored. All operands have the shape of
             the input.
+        chunks: whether the function of this name in ``ops/_long_rows.py`` computes few long rows where there are no
+            vectors.
     """
 
     cdef readonly str kernel
@@ -70,10 +72,11 @@ cdef class Rowwise(RowOp):
     cdef int stream
     cdef uint64_t owner    # id of its kernels, see planners.pxd
     cdef int vector_bytes
+    cdef bint chunks
 
     def __init__(self, str name, str kernel, str outs, str ins, bint floating=True, bint wide=False, tuple key=(),
-                 bint real=False, int stream=0, bint computes=False):
-        self.computes = computes
+                 bint real=False, int stream=0, bint computes=False, bint chunks=False):
+        self.computes, self.chunks = computes, chunks
         self.name, self.kernel, self.floating, self.wide, self.key = name, kernel, floating, wide, key
         self.real, self.stream = real, stream
         self.outs, self.ins = outs.encode(), ins.encode()
@@ -187,6 +190,9 @@ cdef class Rowwise(RowOp):
         for i in range(last, source.nd):
             b *= source.sizes[i]
         cdef bint columns = b > 1
+        if n >= 2 * WARP_CHUNK and self.chunks and not columns and a and ITEMSIZE[x.code] > 1:
+            if are_few_and_long(a, n):
+                return callbacks.long_rows(self.name, source, a, n, more, p)
         if self.computes and recorders and not columns and source is x and (out is None or out.code == x.code):
             t = self.defer(x, more, first, p, q)
             if t is not None:

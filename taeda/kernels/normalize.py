@@ -589,3 +589,30 @@ def batch_norm_backward(
     pipeline(schedule, stages, f.begin, f.end, unroll=2, fresh=[3, 4] if stream else None)
     if stream:
         f.fence()
+
+
+@kernel
+def chunk_normalize(f: Function, dtypes: tuple[str | None, ...], affine: str) -> None:
+    """``(x - mean) * rstd * weight + bias`` of a chunk of a long row (``ops/_long_rows.py``).
+
+    Operands: y, x, mean, rstd, weight, bias; mean, weight and bias may be left out. ``affine``: the letter of the last
+    two, ``w`` or ``r``.
+    """
+    working = compute(dtypes[1])
+    given = [i for i in (4, 5) if dtypes[i] is not None and affine == "w"]
+
+    def body(row: Row) -> None:
+        mean = row.get(2) if dtypes[2] is not None else None
+        rstd = row.get(3)
+        own = {i: row.get(i) for i in (4, 5) if dtypes[i] is not None and affine == "r"}
+
+        def fn(v, *more):
+            at = {**own, **dict(zip(given, more, strict=True))}
+            v = (v if mean is None else v - mean) * rstd
+            if 4 in at and 5 in at:
+                return f.fma(v, at[4], at[5])
+            return v * at[4] if 4 in at else v + at[5] if 5 in at else v
+
+        row.each([1, *given], [0], fn)
+
+    rowwise(f, body, _operands(dtypes, False, "ffrr" + 2 * affine, "c", working), part(working))

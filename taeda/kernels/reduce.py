@@ -394,21 +394,29 @@ def _exponentials(row: Row, x: int, dtype: str) -> State:
         [x], [(dtype, -math.inf)], lambda acc, v: (greater(f, acc[0], v),), lambda a, b: (greater(f, a[0], b[0]),),
         blocked=False,
     )  # fmt: skip
-    top = _finite(f, top)
-    (total,) = row.fold([x], [(dtype, 0.0)], lambda acc, v: (acc[0] + by_register(s.exp, v - top),), add, unroll=2)
+    base = _finite(f, top)
+    (total,) = row.fold([x], [(dtype, 0.0)], lambda acc, v: (acc[0] + by_register(s.exp, v - base),), add, unroll=2)
     return top, total
 
 
 def _merge_exponentials(f: Function, a: State, b: State) -> State:
     top = greater(f, a[0], b[0])
-    return top, a[1] * s.exp(a[0] - top) + b[1] * s.exp(b[0] - top)
+    base = _finite(f, top)
+    return top, a[1] * s.exp(a[0] - base) + b[1] * s.exp(b[0] - base)
 
 
 def _log_of_sum(f: Function, state: State, n: Value) -> State:
-    return (s.log(state[1]) + state[0],)
+    return (s.log(state[1]) + _finite(f, state[0]),)
+
+
+def _softmax_terms(f: Function, state: State, n: Value) -> State:
+    """The largest element, and the sum of exponentials, NaN where softmax is."""
+    top, total = state
+    return top, f.select(f.unary("fabs", top) == math.inf, math.nan, total)
 
 
 REDUCTIONS["logsumexp"] = Reduction(_exponentials, lambda d: (d, d), _merge_exponentials, _log_of_sum, _ordinary, (2,))
+REDUCTIONS["softmax_terms"] = replace(REDUCTIONS["logsumexp"], finish=_softmax_terms)
 
 
 # ---- kernels --------------------------------------------------------------------------------------------------------

@@ -260,3 +260,56 @@ def softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool, s
 def log_softmax_backward(f: Function, dtypes: tuple[str, str, str], columns: bool, stream: bool = False) -> None:
     """``g - exp(y) * sum(g)`` of gradient and output."""
     _gradient(f, dtypes, columns, stream, [1], lambda acc, g: (acc[0] + g,), lambda g, y, total: g - decay(y) * total)
+
+
+# ---- chunks of long rows ---------------------------------------------------------------------------------------------
+# What a chunk needs to know of its row comes from reductions: see ``ops/_long_rows.py``.
+
+
+@kernel
+def chunk_softmax(f: Function, dtypes: tuple[str, ...], log: bool) -> None:
+    """Operands: y, x, the largest element of a row, the sum of its exponentials."""
+    working = compute(dtypes[1])
+
+    def body(row: Row) -> None:
+        top, total = row.get(2), row.get(3)
+        if log:
+            low = s.log(total)
+            row.each([1], [0], lambda v: (v - top) - low)
+        else:
+            scale = 1.0 / total
+            row.each([1], [0], lambda v: decay(v - top) * scale)
+
+    rowwise(f, body, operands_of(dtypes, False, "ffrr", working), part(working))
+
+
+@kernel
+def chunk_sum(f: Function, dtypes: tuple[str, ...], log: bool) -> None:
+    """What the gradient of softmax sums over a chunk, ``g * y``, or ``g`` for that of log_softmax. Operands: the sum,
+    g, y."""
+    working = compute(dtypes[1])
+
+    def body(row: Row) -> None:
+        init = [(working, 0.0)]
+        if log:
+            (total,) = row.fold([1], init, lambda acc, g: (acc[0] + g,), add)
+        else:
+            (total,) = row.fold([1, 2], init, lambda acc, g, y: (f.fma(g, y, acc[0]),), add)
+        row.put(0, total)
+
+    rowwise(f, body, operands_of(dtypes, False, "rff", working), part(working))
+
+
+@kernel
+def chunk_softmax_backward(f: Function, dtypes: tuple[str, ...], log: bool) -> None:
+    """Operands: dx, g, y, the sum of a row."""
+    working = compute(dtypes[1])
+
+    def body(row: Row) -> None:
+        total = row.get(3)
+        if log:
+            row.each([1, 2], [0], lambda g, y: g - decay(y) * total)
+        else:
+            row.each([1, 2], [0], lambda g, y: y * (g - total))
+
+    rowwise(f, body, operands_of(dtypes, False, "fffr", working), part(working))

@@ -11,6 +11,7 @@ from .._core import bfloat16, empty, empty_like, float16, float32, launch
 from .._core.callbacks import callbacks
 from .._core.formats import is_channels_last, keep_format
 from .._core.machine import stream_bytes
+from .._core.reduce import CHUNK, few_long_rows
 from .._core.rowwise import Rowwise
 from ..kernels import normalize as kernels
 from ..kernels import target
@@ -47,8 +48,8 @@ def _pointers(*tensors):
 
 
 # ---- layer norm and RMS norm ----------------------------------------------------------------------------------------
-_layer_norm = Rowwise("layer_norm", "normalize.layer_norm", "fx", "fww", stream=1).affine
-_rms_norm = Rowwise("rms_norm", "normalize.rms_norm", "fx", "fw", stream=1).last
+_layer_norm = Rowwise("layer_norm", "normalize.layer_norm", "fx", "fww", stream=1, chunks=True).affine
+_rms_norm = Rowwise("rms_norm", "normalize.rms_norm", "fx", "fw", stream=1, chunks=True).last
 
 
 def _check_normalized(name, input, normalized_shape, *affine):
@@ -308,6 +309,8 @@ def _fused_group_norm(input, num_groups, weight, bias, eps):
     if _groups_last(input):
         return _channels.group_norm(input, num_groups, weight, bias, eps)
     x = input.contiguous()
+    if x.numel() >= 2 * CHUNK * x.shape[0] * x.shape[1] and few_long_rows(x.shape[0] * num_groups, x[0, 0].numel()):
+        return keep_format(callbacks.long_rows("group_norm", x, num_groups, weight, bias, eps), input)
     y = empty(x.shape, x.dtype)
     if x.numel():
         address, args, rows, grain = plan

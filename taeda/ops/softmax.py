@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from .._core.callbacks import callbacks
 from .._core.rowwise import Rowwise
 from .table import composite, primitive
 
-_softmax = Rowwise("softmax", "softmax.softmax", "fx", "f", stream=2, computes=True).unary
-_log_softmax = Rowwise("log_softmax", "softmax.log_softmax", "fx", "f", stream=2, computes=True).unary
-_softmax_grad = Rowwise("softmax_backward", "softmax.softmax_backward", "fx", "ff", stream=1, computes=True).along
-_log_softmax_grad = Rowwise(
-    "log_softmax_backward", "softmax.log_softmax_backward", "fx", "ff", stream=1, computes=True
+_softmax = Rowwise("softmax", "softmax.softmax", "fx", "f", stream=2, computes=True, chunks=True).unary
+_log_softmax = Rowwise("log_softmax", "softmax.log_softmax", "fx", "f", stream=2, computes=True, chunks=True).unary
+_softmax_grad = Rowwise(
+    "softmax_backward", "softmax.softmax_backward", "fx", "ff", stream=1, computes=True, chunks=True
 ).along
+_log_softmax_grad = Rowwise(
+    "log_softmax_backward", "softmax.log_softmax_backward", "fx", "ff", stream=1, computes=True, chunks=True
+).along
+
+
+def _by_chunks(name, *args):
+    from . import _long_rows  # few programs need it
+
+    return getattr(_long_rows, name)(*args)
+
+
+callbacks.long_rows = _by_chunks
 
 
 @primitive(_softmax, batch="along", out="same", canonical=True)

@@ -630,6 +630,48 @@ def test_long_rows_have_many_warps_whose_sums_a_block_joins(f, passes):
         driver().check("fast")
 
 
+@pytest.mark.parametrize("f, passes, stored", [
+    (lambda x: x.softmax(1), 3, 1),
+    (lambda x: x.half().log_softmax(1), 3, 1),
+    (lambda x: F.layer_norm(x, x.shape[1:], x[0] + 1, x[1]), 5.5, 1.5),  # x is read three times; weight and bias
+    (lambda x: F.rms_norm(x, x.shape[1:]), 2, 1),
+    (lambda x: F.group_norm(x.reshape(1, 2, -1), 2, x[:, 0], x[:, 1]), 3, 1),
+    (grads(lambda x: x.softmax(1)), 3 + 1 + 4, 3),
+])  # fmt: skip
+def test_long_rows_that_are_kept_have_a_warp_for_each_chunk(f, passes, stored):
+    x = A[: 3 << 13].reshape(2, -1)
+    kernels = counted(f, x)
+    total = {way: sum(c.of("global", way).bytes for c in kernels) for way in ("load", "store")}
+    half = 0.5 if f(x).dtype is taeda.float16 else 1
+    # half rows are made of others
+    assert total["load"] <= 1.1 * (passes * half + (half < 1)) * x.nbytes
+    assert total["store"] <= 1.1 * (stored + (half < 1)) * half * x.nbytes
+    for counters in kernels:
+        load, rows = counters.of("global", "load"), counters.of("global", "load").bytes >= 0.4 * x.nbytes
+        assert counters.of("local", "load").accesses == 0 and (not rows or load.used >= 0.9)
+        assert not rows or counters.warps >= 12  # of 2 rows of 6 chunks
+    driver().check("full")
+    try:
+        f(x.cuda()).cpu()
+        assert not driver().faults
+    finally:
+        driver().check("fast")
+
+
+@pytest.mark.parametrize("n", [4096, 4097, 6200])
+def test_chunks_of_rows_of_any_length(n):
+    x, y = A[: 3 * n].reshape(3, n), B[: 3 * n].reshape(3, n).clone()
+    y[1, :2100], y[2, 5] = -float("inf"), float("nan")
+    for f in (
+        lambda x, y: y.softmax(1).nan_to_num(7) + y.t().log_softmax(0).t().clamp(-99).nan_to_num(7),
+        lambda x, y: F.layer_norm(x.reshape(1, 3, n), (n,), None, x[0]) + F.rms_norm(x, (n,), x[1]),
+        lambda x, y: F.group_norm(x.reshape(3, 1, n), 1).reshape(3, n).double().log_softmax(1),
+        grads(lambda x, y: x.log_softmax(1)),
+        grads(lambda x, y: x.bfloat16().softmax(1)),
+    ):
+        same(f, x, y)
+
+
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 

@@ -51,3 +51,13 @@ def test_a_failed_factor_is_triangular(n):
     A[1, 1] = math.nan
     assert (linalg.cholesky_ex(A).L.triu(1) == 0).all()
     assert (linalg.cholesky_ex(A, upper=True).L.tril(-1) == 0).all()
+
+
+def test_log_of_a_sum_of_a_row_with_a_part_of_infinities():
+    """A part of a long row without a finite number does not take the place of the largest element."""
+    x = taeda.full((1 << 17,), -math.inf)
+    assert x.logsumexp(0).item() == -math.inf
+    x[0] = -1000.0
+    assert x.logsumexp(0).item() == -1000.0
+    x[-1] = math.inf
+    assert x.logsumexp(0).item() == math.inf

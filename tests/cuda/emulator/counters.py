@@ -51,6 +51,7 @@ class Counters:
 
     launches: int = 0
     instructions: int = 0
+    warps: int = 0  # that access memory
     traffic: dict[tuple[str, str], Traffic] = field(default_factory=dict)
     lines: dict[int, Traffic] = field(default_factory=dict)
 
@@ -100,6 +101,7 @@ class Trace:
         space, thread, block = what >> 27 & 3, what >> 30 & 1023, what >> 40
         for number, window in enumerate((SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW), 1):  # by generic addresses
             space = np.where(address >> 40 == window >> 40, number, space)
+        self.current.warps += len(np.unique(block << 5 | thread >> 5))
         who = (block << 30 | line << 10) | thread
         order = np.argsort(who, kind="stable")
         first = np.r_[True, who[order][1:] != who[order][:-1]]

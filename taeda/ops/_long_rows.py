@@ -1,0 +1,92 @@
+"""Softmax and norms of few long rows where there are no vectors: reductions, then a kernel for each chunk of a row.
+
+On a GPU a row has a warp for each chunk. With one lane the CPU does the same, so that both have the same bits. A
+:class:`~taeda._core.rowwise.Rowwise` calls the function of its name with its contiguous input, the number of rows, that
+of their elements, the other operands and its first parameter.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from .._core import ALL_DTYPES, empty, empty_like, float32, launch
+from .._core.reduce import CHUNK, Reducer
+from ..kernels import normalize as norms
+from ..kernels import softmax as kernels
+
+#: A number for each row is as exact as what kernels compute in.
+_WORKING = tuple(
+    (float32 if d.itemsize == 2 else d).code if d.is_floating_point and d.itemsize > 1 else -1 for d in ALL_DTYPES
+)
+_terms = Reducer("softmax", "softmax_terms", (_WORKING, _WORKING), states=2).run
+_moments = Reducer("layer_norm", "var_mean", (_WORKING, _WORKING), states=3, nparams=1).moments
+_squares = Reducer("rms_norm", "sumsq", (_WORKING,)).run
+
+
+def _by_chunks(kernel, option, n, letters, *tensors):
+    """Launch a kernel on all chunks of rows of ``n`` elements."""
+    address = kernel(tuple(None if t is None else t.dtype.name for t in tensors), option)
+    whole, rest = divmod(n, CHUNK)
+    rows = tensors[1].numel() // n
+    for first, count, length in ((0, whole, CHUNK), (whole, 1, rest)):
+        pointers, args = [], [length, 1, count]
+        for t, letter in zip(tensors, letters, strict=True):
+            item = 0 if t is None else t.itemsize
+            along = item if letter in "fw" else 0
+            row = {"f": n, "w": 0, "r": 1, "c": whole + (rest > 0)}[letter] * item
+            chunk = {"f": CHUNK, "w": CHUNK, "r": 0, "c": 1}[letter] * item
+            pointers.append(0 if t is None else (t, first * chunk))
+            args += along, 0, row, chunk
+        if length:
+            launch(address, tuple(pointers), tuple(args), rows * count, 1)
+
+
+def softmax(x, rows, n, more, p, log=False):
+    top, total = _terms(x.reshape(rows, n), 1)
+    y = empty_like(x)
+    _by_chunks(kernels.chunk_softmax, log, n, "ffrr", y, x, top, total)
+    return y
+
+
+def softmax_backward(g, rows, n, more, p, log=False):
+    y = more[0].contiguous()
+    parts, dx = empty((rows, -(-n // CHUNK)), float32 if g.itemsize == 2 else g.dtype), empty_like(g)
+    _by_chunks(kernels.chunk_sum, log, n, "cff", parts, g, y)
+    _by_chunks(kernels.chunk_softmax_backward, log, n, "fffr", dx, g, y, parts.sum(1))
+    return dx
+
+
+log_softmax, log_softmax_backward = partial(softmax, log=True), partial(softmax_backward, log=True)
+
+
+def layer_norm(x, rows, n, more, eps):
+    weight, bias = (t if t is None else t.contiguous() for t in more)
+    variance, mean = _moments(x.reshape(rows, n), 1, 0.0, False)
+    y = empty_like(x)
+    _by_chunks(norms.chunk_normalize, "w", n, "ffrrww", y, x, mean, (variance + eps).rsqrt(), weight, bias)
+    return y
+
+
+def rms_norm(x, rows, n, more, eps):
+    (weight,) = more
+    y, square = empty_like(x), _squares(x.reshape(rows, n), 1)
+    weight = weight if weight is None else weight.contiguous()
+    _by_chunks(norms.chunk_normalize, "w", n, "ffrrww", y, x, None, (square / n + eps).rsqrt(), weight, None)
+    return y
+
+
+def group_norm(x, groups, weight, bias, eps):
+    """Group norm of ``x``, contiguous, whose channels are rows of several chunks."""
+    images, channels = x.shape[:2]
+    rows = images * groups
+    variance, mean = _moments(x.reshape(rows, -1), 1, 0.0, False)
+
+    def of_channels(t):
+        return t.reshape(images, groups, 1).expand(images, groups, channels // groups).reshape(-1)
+
+    weight, bias = (t if t is None else t.expand(images, channels).reshape(-1) for t in (weight, bias))
+    y = empty_like(x)
+    n = x.numel() // (images * channels)
+    rstd = (variance + eps).rsqrt()
+    _by_chunks(norms.chunk_normalize, "r", n, "ffrrrr", y, x, of_channels(mean), of_channels(rstd), weight, bias)
+    return y
