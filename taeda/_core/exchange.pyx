@@ -497,20 +497,21 @@ cdef object made_there(object function, tuple args, object device, dict given):
     return NotImplemented
 
 
-cdef int tell_mode(str what) except -1:
-    """Tell a mode that traces of values that leave it, or come, by way of Python; ``what`` says how."""
+cdef int tell_mode(str what, Tensor source=None) except -1:
+    """Tell a mode that records of values that leave it, those of ``source``, or come, by way of Python; ``what`` says
+    how."""
     told = getattr(current_mode(), "by_python", None)
     if told is not None:
-        told(what)
+        told(what, source)
     return 0
 
 
 cdef Tensor tell_of(Tensor made):
-    """``made``, of Python's values; modes that record are told."""
+    """``made``, of Python's values, or what stands for it in a program that a mode records."""
     for mode in mode_stack() if has_mode() else ():
         told = getattr(mode, "note_made", None)
         if told is not None:
-            told(made)
+            made = told(made)
     return made
 
 
@@ -895,6 +896,8 @@ def numpy_(self, *, force=False):
         tensor([5., 0.])
     """
     cdef Tensor t = <Tensor>self
+    if has_mode():
+        tell_mode("NumPy array", t)
     if type(self) is Tensor and t.grad_fn_ is None and t.base is None and not (
             t.device_type or t.leaf_grad or is_conjugate_view(t)):
         return make_array(t)
@@ -957,7 +960,7 @@ def tolist(Tensor self):
     if self.nd == 0:
         return self.item()
     if has_mode():
-        tell_mode("list")
+        tell_mode("list", self)
     if self.device_type > META_NUMBER:
         self = to_host(self)
     if self.code >= C32 or is_conjugate_view(self):

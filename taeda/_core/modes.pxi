@@ -10,6 +10,20 @@ cdef inline bint mode_active():
     return MODES[0] != NULL and len(<list>MODES[0]) > 0
 
 
+cdef inline bint records_steps(object mode):
+    """Whether ``mode`` records a program: the steps that make what tensors hold."""
+    return getattr(mode, "note_made", None) is not None
+
+
+cdef int refuse_recorded(str what) except -1:
+    """Raise while a program is recorded: none of its steps does ``what``."""
+    for mode in <list>MODES[0] if MODES[0] != NULL else ():
+        if records_steps(mode):
+            raise RuntimeError(f"{what} is no step of a program, so that export, make_fx and jit.trace would lose it; "
+                               "write with copy_(), or use a new tensor")
+    return 0
+
+
 cdef int tell_modes(Tensor source, Tensor made) except -1:
     """Tell modes that follow tensors, by ``note_detached``, of ``made``: ``source`` outside the graph, by no op."""
     cdef list stack = mode_stack()
@@ -32,7 +46,7 @@ cdef object call_mode(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
     cdef object mode
     if kind == FOREIGN or function_modes():
         return hand_over(op, args, n, kwnames)
-    if kind == CONJUGATED:
+    if kind == CONJUGATED and not (stack and records_steps(stack[len(stack) - 1])):
         return call_conjugated(op, args, n, kwnames)
     if not stack:
         MODES[0] = NULL

@@ -173,6 +173,7 @@ def swap_tensors(Tensor a, Tensor b):
     import copyreg
     import weakref
 
+    refuse_recorded("swap_tensors()")
     for name, t in (("t1", a), ("t2", b)):
         if (<Tensor>t).storage is not None:
             need_memory((<Tensor>t).storage)  # the storage has a weak reference until then

@@ -744,6 +744,7 @@ cdef class Tensor:
 
     @data.setter
     def data(self, Tensor value not None):
+        refuse_recorded("an assignment to Tensor.data")
         if has_no_memory(self) != has_no_memory(value) or self.device_type != value.device_type and META_NUMBER in (
                 self.device_type, value.device_type):
             raise RuntimeError(f"data: incompatible tensor type: a tensor of layout {self.layout} on {self.device} "

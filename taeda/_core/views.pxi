@@ -451,7 +451,7 @@ def view_conjugated(Tensor input):
     cdef Tensor t = alias_tensor(input, input.nd, input.sizes, input.strides, 0)
     if is_conjugate_view(input):
         t.holds = holding(t)
-    elif t.holds == VALUES or t.device_type > META_NUMBER:
+    elif t.holds == VALUES or t.device_type:
         t.holds = CONJUGATES
     return t
 

@@ -189,12 +189,13 @@ class Capture(Numbers):
         with self.aside():
             return x.item()
 
-    def note_made(self, x: Tensor) -> None:
+    def note_made(self, x: Tensor) -> Tensor:
         """A tensor that the program makes of Python's values: in-place ops write to a copy, in every run."""
         with self.aside():
             place = None if isinstance(x, Traced) or x.requires_grad else place_of(x)  # a leaf is not written
         if place is not None:
             self.made.setdefault(place, (x, self.scope))
+        return x
 
     @contextmanager
     def on(self) -> Iterator[None]:

@@ -168,10 +168,11 @@ class _Lowering(Capture):
             fixed = all(
                 len({(*m.shape, *m.stride(), m.storage_offset()) for m in t.metas}) == 1 for t in (x, memory.base)
             )
-            through = None if fixed else self._through(make, memory.base, value)
+            plain = x.dtype is memory.base.dtype and not (x.metas[0].is_conj() or x.metas[0].is_neg())
+            through = None if fixed and plain else self._through(make, memory.base, value)
             if through is not None:
                 value = through
-            elif fixed or len({(m.dim(), *m.shape, *m.stride(), m.storage_offset()) for m in x.metas}) == 1:
+            elif plain and len({(m.dim(), *m.shape, *m.stride(), m.storage_offset()) for m in x.metas}) == 1:
                 form = tuple(x.metas[0].shape), tuple(x.metas[0].stride()), x.metas[0].storage_offset()
                 value = self.call(OPS["as_strided_scatter"], (memory.base, value, *form), {})
             else:
@@ -407,8 +408,8 @@ class _Lowering(Capture):
         return self._write_to(target, self._written_copy(function, args, kwargs))
 
     def _become(self, x: Traced, view: Traced) -> Traced:
-        """``x`` has the form of ``view``, a view of it, from now on."""
-        if view is x:
+        """``x`` has the form of ``view``, a view of it or of another tensor, from now on."""
+        if view is x or [*map(_seen, x.metas)] == [*map(_seen, view.metas)]:
             return x
         memory = self.memory(x)
         if x is memory.base:  # the memory is then owned by a tensor of the form that it had
@@ -495,6 +496,11 @@ def _is_public(node: Node) -> bool:
     if node.op != "call_function" or not isinstance(node.target, (Op, Composite)):
         return True
     return is_canonical(node.target) or _names.space_of(node.target) is not None or _names.is_method(node.target)
+
+
+def _seen(meta: Tensor) -> tuple:
+    """What a tensor shows of which memory."""
+    return meta.untyped_storage()._cdata, meta.dtype, meta.shape, meta.stride(), meta.storage_offset(), meta.is_conj()
 
 
 def _address(x: Traced) -> int:
@@ -623,6 +629,14 @@ class _Attempt:
             InputKind.USER_INPUT: OutputKind.USER_INPUT_MUTATION,
         }  # fmt: skip
         for spec, x in sorted(self.inputs, key=lambda pair: pair[0].kind == InputKind.USER_INPUT):
+            if id(x) in mode.views:
+                name = spec.target or spec.arg.name
+                raise RuntimeError(
+                    f"run_decompositions: '{name}' gets other memory or another form in place, which a program without "
+                    f"writes does not give back; copy to it, or change a view of it"
+                )
+            if spec.kind is InputKind.CONSTANT_TENSOR and mode.memory(x).version:
+                raise RuntimeError(f"Constant {spec.target} is mutated in the forward method. Register it as a buffer")
             if spec.kind in kinds and mode.memory(x).version:
                 node = mode.node_of(x)
                 target = spec.arg.name if spec.kind == InputKind.USER_INPUT else spec.target

@@ -12,7 +12,7 @@ from taeda.fx.experimental.symbolic_shapes import _Symbolic
 from taeda.ops.table import OPS
 
 from .. import _core
-from ._pt2 import _DTYPES
+from ._pt2 import _DTYPES, _FORMATS
 from ._pt2_ops import refuse
 from ._unknown_sizes import _bound
 
@@ -35,6 +35,8 @@ def constant(x: Any) -> dict:
         return {"as_string": x}
     if isinstance(x, _core.dtype) and x.name in CODES:
         return {"as_scalar_type": CODES[x.name]}
+    if isinstance(x, _core.memory_format):
+        return {"as_memory_format": next(code for code, known in _FORMATS.items() if known == x)}
     if isinstance(x, complex):
         return {"as_complex": {"real": x.real, "imag": x.imag}}
     if isinstance(x, _core.device) and x.type == "cpu":

@@ -34,7 +34,9 @@ def _matched(function: Any, given: dict[str, Any]) -> Call | None:
     if found is None:
         return None
     schema, values = found
-    arguments = [a for a in schema.arguments if a.name not in PLACES]
+    if "memory_format" in given:
+        values = {**values, "memory_format": given["memory_format"]}
+    arguments = [a for a in schema.arguments if a.name not in PLACES or a.name == "memory_format"]
     given_here = [(a.name, values[a.name], a.keyword_only) for a in arguments if a.name in values]
     name = schema.name.removeprefix("aten::")
     return _arranged(name if "." in name else f"{name}.default", given_here, [a.name for a in arguments])
@@ -127,7 +129,8 @@ def _to(node: Node, g: dict) -> Any:
     dtype = next((x for x in given if isinstance(x, _core.dtype)), None)
     value = node.meta.get("val")
     dtype = dtype or (value.dtype if isinstance(value, Tensor) else None)
-    return "_to_copy.default", {"self": g["input"], "*dtype": dtype}
+    layout = next((x for x in given if isinstance(x, _core.memory_format)), None)
+    return "_to_copy.default", {"self": g["input"], "*dtype": dtype} | ({"*memory_format": layout} if layout else {})
 
 
 def _arange(node: Node, g: dict) -> Any:

@@ -159,6 +159,11 @@ class Traced(FakeTensor):
     def data(self) -> Any:
         return _core_detach(self)
 
+    @data.setter
+    def data(self, value: Any) -> None:
+        with self.capture.on():
+            Tensor.data.__set__(self, value)  # refused, with the reason
+
     def __iter__(self) -> Iterator:
         if not self._sizes:
             raise TypeError("iteration over a 0-d tensor")

@@ -245,19 +245,27 @@ class Recorder:
             stacklevel=level,
         )
 
-    def note_made(self, x: Tensor) -> None:
+    def note_made(self, x: Tensor) -> Tensor:
         """A tensor that the function makes of Python's values."""
         with _recording(None):
             place = None if x.requires_grad else place_of(x)  # a leaf is not written
         if place is not None:
             self.made.setdefault(place, x)
+        return x
 
-    def by_python(self, what: str) -> None:
-        """A list that Python reads, or a tensor made of Python's values: constants of the trace."""
+    def note_detached(self, source: Tensor, made: Tensor) -> None:
+        """``made`` is ``source.detach()`` or ``source.data``, which no op makes."""
+        if id(source) in self.known or self.made:
+            e = self.front.op("aten::detach", [self.express(source)], {}, self.node)
+            self.record(e, made)
+
+    def by_python(self, what: str, source: Tensor | None) -> None:
+        """Values that Python reads, or a tensor made of Python's values: constants of the trace."""
         if self.quiet:
             return
-        if what == "list":
-            self.warn("Converting a tensor to a Python list might cause the trace to be incorrect", 3)
+        if source is not None:
+            kind = f"Python {what}" if what == "list" else what
+            self.warn(f"Converting a tensor to a {kind} might cause the trace to be incorrect", 3)
         else:
             warnings.warn(
                 f"taeda.{what} results are registered as constants in the trace. That is right for values that are the "
@@ -295,6 +303,8 @@ class Recorder:
         name = getattr(function, "__name__", "")
         if name == "basic_index":
             return self._basic_index(*args)
+        if name == "view" and any(isinstance(x, _core.dtype) for x in (*args, *kwargs.values())):
+            return None  # dtypes are numbers in the language: this would be a size
         if name in _REFLECTED and not isinstance(args[1], Tensor):  # a number before the operator
             return _REFLECTED[name](self.front, self.express(args[1]), self.express(args[0]), self.node)
         sugar = OpName("aten::pow") if name == "power" else self.front.python_value(function, self.node)

@@ -39,7 +39,7 @@ def resolved(input):
 resolved.vjp(input=lambda g: g)
 
 
-@composite(additive=True)
+@composite(additive=True, meta="form", canonical=True)
 def conj(input):
     """The complex conjugate: ``a - bi`` for ``a + bi``. It is a view; nothing is computed before the elements are read.
     A real tensor is given back as it is.
@@ -55,10 +55,13 @@ def conj(input):
     """
     if not input.is_complex():
         return input
-    return conj_physical(input) if _core.is_mode_active() else conjugated_view(input)
+    alone = all(
+        hasattr(mode, "note_made") for mode in _core.mode_stack()
+    )  # others than those that record know no views
+    return conjugated_view(input) if alone else conj_physical(input)
 
 
-@composite()
+@composite(meta="form")
 def resolve_conj(input):
     """``input`` itself; of a conjugated view, a copy whose memory holds what the view shows.
 
@@ -72,7 +75,7 @@ def resolve_conj(input):
     return resolved(input) if input.is_conj() else input
 
 
-@composite()
+@composite(meta="form")
 def resolve_neg(input):
     """``input`` itself; of the imaginary part of a conjugated view, a copy whose memory holds what the view shows.
 

@@ -28,11 +28,11 @@ _META_NUMBER = 1
 
 
 def place_of(x: Any) -> tuple | None:
-    """The memory, dtype and form that a tensor shows, a key by which recorders know it again; None if it has no memory
-    of its own, or no elements."""
+    """The memory, dtype, form and sign that a tensor shows, a key by which recorders know it again; None if it has no
+    memory of its own, or no elements."""
     if not isinstance(x, Tensor) or x._without_memory is not None or x.is_meta or not x.numel():
         return None
-    return x.data_ptr(), x.dtype, tuple(x.shape), x.stride()
+    return x.data_ptr(), x.dtype, tuple(x.shape), x.stride(), x.is_conj() or x.is_neg()
 
 
 def is_meta(device: Any) -> bool:

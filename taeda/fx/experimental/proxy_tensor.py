@@ -69,6 +69,7 @@ class _Recorder:
         self.decompositions = decompositions
         self.known: dict[int, tuple[Tensor, Proxy]] = {}
         self.places: dict[Any, Proxy] = {}
+        self.outside: dict[int, Tensor] = {}  # constants and parameters, that no step made
         self.made: dict[Any, Tensor] = {}  # from Python's values in this run, by their places
 
     def track(self, tensor: Tensor, proxy: Proxy, alone: bool = False) -> None:
@@ -85,14 +86,20 @@ class _Recorder:
             return x
         if id(x) in self.known:
             return self.known[id(x)][1]
-        return self.places.get(_place(x), x)
+        if id(x) in self.outside:
+            return x
+        found = self.places.get(_place(x))
+        if found is None:
+            self.outside[id(x)] = x
+        return x if found is None else found
 
-    def note_made(self, x: Tensor) -> None:
+    def note_made(self, x: Tensor) -> Tensor:
         """A tensor that the function makes of Python's values: in-place ops write to a copy, in every run."""
         with _recording(None):
             place = None if x.requires_grad else place_of(x)  # a leaf is not written
         if place is not None:
             self.made.setdefault(place, x)
+        return x
 
     def make_anew(self, x: Any) -> None:
         """Record the copy of what :meth:`note_made` has seen, with its values before an op reads or writes it."""
@@ -121,8 +128,9 @@ class _Recorder:
             if result is not NotImplemented:
                 return result
         tensors = any(isinstance(x, Tensor) for x in pytree.tree_leaves((args, kwargs)))
-        changes_form = trait(function, "meta", "") == "form"  # of a tensor, in place: by no op
-        if not isinstance(function, Op) and tensors and not changes_form:
+        name, form = getattr(function, "__name__", ""), trait(function, "meta", "") == "form"
+        by_no_op = form or name.startswith("new_") or name.endswith("_like")  # changes of form, and new memory
+        if not isinstance(function, Op) and tensors and not by_no_op:
             return _core.pass_through(self, function, args, kwargs)  # its ops are recorded
         for x in pytree.tree_leaves((args, kwargs)) if self.made else ():
             self.make_anew(x)
