@@ -6,7 +6,7 @@
 ``op._attention``     an op that the bodies of others are written in
 ``operator.getitem``  a function of Python's ``operator`` and ``math`` for sizes and tuples
 ``custom.lib::op``     an op of the user's own (``taeda.library``), which must be there when the file is loaded
-``step.sym_size``     a function of ``_steps.py`` and ``_control_flow.py``
+``step.sym_size``     a function of ``_steps.py`` and ``func.control_steps``
 ====================  ===================================================================================
 """
 

@@ -427,6 +427,12 @@ class Recorder:
         """A call of a Python function that the language has too, under the same name."""
         return self._keep(self.front.python_value(function, self.node), lambda: run(*args, **kwargs), args, kwargs)
 
+    def control_flow(self, name: str, *args: Any) -> Any:
+        """A call of ``cond`` and the like. What depends on values cannot be recorded."""
+        if name == "while_loop" or (name == "cond" and isinstance(args[0], Tensor)):
+            raise RuntimeError(f"jit.trace: a trace has no {name}, which would be the example's; script the function")
+        return NotImplemented
+
     def custom_op(self, op: Any, args: tuple, kwargs: dict) -> Any:
         """A call of an op of the program's own: one step, whatever its implementation computes with."""
         places, named = op._complete(args, kwargs)

@@ -25,6 +25,7 @@ from ..graph_module import GraphModule
 from ..node import map_aggregate
 from ..passes.shape_prop import _extract_tensor_metadata
 from ..proxy import Proxy
+from . import _control_flow
 
 __all__ = ["PythonKeyTracer", "dispatch_trace", "get_innermost_proxy_mode", "get_proxy_mode", "make_fx"]
 
@@ -64,12 +65,16 @@ class _Recorder:
     composites = True
     records = True  #: what others write to memory it does not see
 
-    def __init__(self, tracer: PythonKeyTracer, decompositions: dict[Any, Callable]) -> None:
-        self.tracer = tracer
+    def __init__(
+        self, tracer: PythonKeyTracer, decompositions: dict[Any, Callable], outer: _Recorder | None = None
+    ) -> None:
+        self.tracer, self.outer = tracer, outer
+        self.captured: list[Tensor] = []  # tensors that the outer program made
         self.decompositions = decompositions
         self.known: dict[int, tuple[Tensor, Proxy]] = {}
         self.places: dict[Any, Proxy] = {}
         self.outside: dict[int, Tensor] = {}  # constants and parameters, that no step made
+        self.varying: set[int] = set()  # addresses of memory whose values differ between runs
         self.made: dict[Any, Tensor] = {}  # from Python's values in this run, by their places
 
     def track(self, tensor: Tensor, proxy: Proxy, alone: bool = False) -> None:
@@ -88,10 +93,80 @@ class _Recorder:
             return self.known[id(x)][1]
         if id(x) in self.outside:
             return x
+        if self.outer is not None and isinstance(self.outer.known_of(x), Proxy):
+            self.captured.append(x)
+            self.track(x, self.tracer.create_proxy("placeholder", f"captured{len(self.captured)}", (), {}))
+            return self.known[id(x)][1]
         found = self.places.get(_place(x))
         if found is None:
             self.outside[id(x)] = x
         return x if found is None else found
+
+    def item(self, x: Tensor) -> Any:
+        """The number of a tensor that is the same in every run."""
+        self.by_python("number", x)
+        with _recording(None):
+            return x.item()
+
+    def by_python(self, what: str, source: Tensor | None) -> None:
+        """Values that leave the program by way of Python."""
+        if source is not None and _memory(source) in self.varying:
+            raise RuntimeError(
+                f"make_fx: a tensor that depends on the inputs is converted to a Python {what}, which would be the "
+                "example's in every run. Compute it with ops: cond for a condition, where for a choice"
+            )
+
+    def _vary(self, function: Any, given: list, made: list) -> None:
+        """Note which memory a call writes whose values differ between runs."""
+        held = {id(x) for x in given}
+        if trait(function, "random") or any(_memory(x) in self.varying for x in given):
+            self.varying |= {_memory(x) for x in made}
+        else:  # what lasts from run to run is written to
+            self.varying |= {_memory(x) for x in made if id(x) in held and id(x) in self.outside}
+
+    def known_of(self, x: Tensor) -> Any:
+        """As :meth:`of`, for a tensor that the function may just have made of Python's values."""
+        self.make_anew(x)
+        return self.of(x)
+
+    # ---- functions given to cond and while_loop ----
+
+    def control_flow(self, name: str, *args: Any) -> Any:
+        """A call of ``cond`` or ``while_loop`` as one step; loops over rows are recorded row by row."""
+        pred = None
+        if name == "cond" and isinstance(args[0], Tensor):
+            pred, *args = args  # type: ignore[assignment]
+        elif name != "while_loop":
+            return NotImplemented
+        with _recording(None):
+            return _control_flow.record(self, name, args[:2], args[2], pred)
+
+    def sub_graph(self, f: Callable, leaves: list, spec: Any, captured: list, outside: list) -> tuple:
+        """The graph of ``f``, its flat results and their structure. It takes ``leaves`` and then ``outside``; other
+        tensors of this program that it reads are added to ``captured``."""
+        inner = _Recorder(PythonKeyTracer(), self.decompositions, self)
+        given = [x.detach() for x in leaves]
+        for i, x in enumerate((*given, *outside)):
+            inner.track(x, inner.tracer.create_proxy("placeholder", f"arg{i}_1", (), {}))
+        inner.varying = self.varying | set(map(_memory, given))
+        with _recording(inner):
+            results, out_spec = pytree.tree_flatten(f(*pytree.tree_unflatten(given, spec)))
+        value = tuple(inner.known_of(x) if isinstance(x, Tensor) else x for x in results)
+        inner.tracer.create_node("output", "output", (inner.tracer.create_arg(value),), {})
+        inner.tracer.graph.eliminate_dead_code()
+        captured += [x for x in inner.captured if all(x is not other for other in captured)]
+        return GraphModule(inner.tracer.root, inner.tracer.graph, "Function"), results, out_spec
+
+    def add_module(self, module: GraphModule) -> Proxy:
+        """A node that stands for ``module``."""
+        name = self.tracer.get_fresh_qualname("graph_")
+        setattr(self.tracer.root, name, module)
+        return self.tracer.create_proxy("get_attr", name, (), {})
+
+    def add_step(self, function: Callable, args: tuple, result: tuple) -> None:
+        """A step of arguments that are Proxies."""
+        self._track_all(result, self.tracer.create_proxy("call_function", function, args, {}))
+        self.varying |= set(map(_memory, result))
 
     def note_made(self, x: Tensor) -> Tensor:
         """A tensor that the function makes of Python's values: in-place ops write to a copy, in every run."""
@@ -160,7 +235,11 @@ class _Recorder:
     def record(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
         """Make the Node."""
         kind, target = _names.step_of(function, args)
+        given, made = (
+            [x for x in pytree.tree_leaves(tree) if isinstance(x, Tensor)] for tree in ((args, kwargs), result)
+        )
         args, kwargs = map_aggregate(args, self.of), map_aggregate(kwargs, self.of)
+        self._vary(function, given, made)
         proxy = self.tracer.create_proxy(kind, target, args, dict(kwargs))
         self._track_all(result, proxy)
 
@@ -178,13 +257,17 @@ def _place(x: Tensor) -> Any:
     return place_of(x) or id(x)
 
 
+def _memory(x: Tensor) -> int:
+    return x.untyped_storage()._address() if x._without_memory is None else -id(x)
+
+
 @contextmanager
 def _recording(mode: _Recorder | None) -> Iterator[None]:
     """``mode`` records within it; None: nothing does."""
     before, stack = get_proxy_mode(), _core.mode_stack()
     _thread.mode = mode
     rest = [other for other in stack if not isinstance(other, _Recorder)]
-    _core.set_mode_stack(rest if mode is None else [mode, *stack])
+    _core.set_mode_stack(rest if mode is None else [mode, *rest])
     try:
         yield
     finally:
@@ -244,6 +327,7 @@ def _trace(f: Callable, args: tuple, decompositions: dict) -> GraphModule:
             proxy = tracer.create_proxy("placeholder", f"{name}_{counts[name]}", (), {})
             if isinstance(leaf, Tensor):
                 mode.track(leaf, proxy)
+                mode.varying.add(_memory(leaf))
     with _recording(mode):
         result = f(*pytree.tree_unflatten(leaves, spec))
     outputs, out_spec = pytree.tree_flatten(result)

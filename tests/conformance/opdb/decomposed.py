@@ -22,7 +22,7 @@ from .samples import is_plain
 from .translate import translate
 
 #: Steps that no op is for: parts of tuples and of tensors, sizes, arithmetic of sizes.
-_PLAIN = ("operator", "_operator", "math", "taeda.export._steps", "taeda.export._control_flow")
+_PLAIN = ("operator", "_operator", "math", "taeda.export._steps", "taeda.func.control_steps")
 
 
 class _Call(taeda.nn.Module):
