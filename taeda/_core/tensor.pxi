@@ -78,7 +78,18 @@ cdef class Tensor:
     def __init__(self, *args, **kwargs):
         if self.storage is not None:
             return
-        _become(self, callbacks.legacy_tensor(*args, **kwargs))
+        cdef list stack = mode_stack()
+        if not stack:
+            _become(self, callbacks.legacy_tensor(*args, **kwargs))
+            return
+        set_mode_stack([])  # they are told of this object, not of the one that it becomes
+        try:
+            _become(self, callbacks.legacy_tensor(*args, **kwargs))
+        finally:
+            set_mode_stack(stack)
+        for mode in stack:
+            if records_steps(mode):
+                mode.note_made(self)
 
     # ---- metadata ---------------------------------------------------------------------------------------------------
     @property

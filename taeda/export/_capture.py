@@ -43,6 +43,7 @@ from ._unknowns import _OPPOSITE, Knowledge, Unknown, Unknowns
 from ._values import Conflict, Traced, as_size, fake, refuse_value
 
 _HERE = str(Path(__file__).parents[1])
+_MOST = 1024  #: elements of results that are computed while a program is recorded, where they are constants
 
 
 class Scope:
@@ -87,7 +88,8 @@ class Capture(Numbers):
         self.progress = 0
         self.guards: list[tuple[Expr, bool, str]] = []
         self.constants: dict[int, tuple[Tensor, Traced]] = {}
-        self.made: dict[Any, tuple[Tensor, Scope]] = {}  # from Python's values in this run, by their places
+        self.made: dict[Any, Traced] = {}  # of Python's values in this run, by their places
+        self.unread: dict[int, tuple[Tensor, Scope]] = {}  # tensors of Python's values that no step has read yet
         self.alive: list[Any] = []
         self.modules: list[tuple[str, str, int]] = []  # path, class, and which call it is
         self.paths: dict[int, str] = {}
@@ -190,12 +192,58 @@ class Capture(Numbers):
             return x.item()
 
     def note_made(self, x: Tensor) -> Tensor:
-        """A tensor that the program makes of Python's values: in-place ops write to a copy, in every run."""
+        """What stands for a tensor that the program makes of Python's values: every run begins with a copy of them."""
         with self.aside():
-            place = None if isinstance(x, Traced) or x.requires_grad else place_of(x)  # a leaf is not written
-        if place is not None:
-            self.made.setdefault(place, (x, self.scope))
-        return x
+            if isinstance(x, Traced) or x.is_meta or type(x) is not Tensor:
+                return x
+            made = self.traced(None, [without_values(x.shape, x.stride(), x.dtype)], x.device)
+        made.wants_grad = x.requires_grad
+        made.constant = x, made.metas[0]._version
+        self.unread[id(made)] = x, self.scope
+        self.constants[id(x)], self.made[place_of(x)] = (x, made), made
+        return made
+
+    def value_of(self, x: Any) -> Any:
+        """The values of a tensor of the program that are the same in every run, anything else as it is; None for a
+        tensor without such."""
+        if not isinstance(x, Traced):
+            return x
+        value, version = x.constant or (None, 0)
+        return value if version == x.metas[0]._version else None
+
+    def _begin(self, x: Traced) -> None:
+        """Record the copy of Python's values that ``x`` begins with, in the graph whose function made it."""
+        value, scope = self.unread.pop(id(x))
+        with self.aside():
+            value = value.detach().clone()
+        now, self.scope = self.scope, scope
+        try:
+            node = scope.nodes[id(x)] = self.create(OPS["clone"], (self.node_of(self.lift(value)),), {})
+            node.meta["val"] = fake(without_values(value.shape, value.stride(), value.dtype), value.shape, x._device)
+        finally:
+            self.scope = now
+
+    def _compute(self, function: Any, given: tuple, made: Any) -> None:
+        """Note the values of results that are the same in every run."""
+        tensors = [x for x in _everything(given) if isinstance(x, Traced)]
+        results = [x for x in pytree.tree_leaves(made) if isinstance(x, Traced)]
+        written = writes(function, *given)
+        if not tensors or any(x.constant is None for x in tensors) or trait(function, "random"):
+            return
+        if isinstance(function, OpOverload) or (written and (self.scope is not self.root or made is None)):
+            return
+        versions = {id(x): x.constant[1] for x in tensors}  # type: ignore[index]
+        if any(versions[id(x)] != x.metas[0]._version for x in tensors if not written or x is not made):
+            return
+        if sum(x.numel() for x in results) > _MOST:
+            return
+        with self.aside():
+            values = map_aggregate(given, lambda x: x.constant[0] if isinstance(x, Traced) else x)
+            if written:
+                values = (values[0][0].clone(), *values[0][1:]), values[1]
+            computed = [x for x in pytree.tree_leaves(function(*values[0], **values[1])) if isinstance(x, Tensor)]
+        for x, value in zip(results, computed, strict=True):
+            x.constant = value, x.metas[0]._version
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -221,6 +269,20 @@ class Capture(Numbers):
 
     def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Run ``function`` at every sample, and record it if it gives tensors or writes to one."""
+        try:
+            return self._call(function, args, kwargs)
+        except GuardOnDataDependentSymNode:
+            numbers = map_aggregate((args, kwargs), self._as_number)  # a constant may stand for a size or an index
+            if not any(x is not y for x, y in zip(_everything(numbers), _everything((args, kwargs)), strict=True)):
+                raise
+        return self.call(function, *numbers)
+
+    def _as_number(self, x: Any) -> Any:
+        """The number of a constant without dimensions that is an integer or a bool; anything else as it is."""
+        whole = isinstance(x, Traced) and not x.dim() and not (x.is_floating_point() or x.is_complex())
+        return x if not whole or self.value_of(x) is None else self.number(x)
+
+    def _call(self, function: Any, args: tuple, kwargs: dict) -> Any:
         for x in _everything(sizes_in(function, args, kwargs)) if self.found else ():
             if isinstance(x, SymInt) and isinstance(x >= 0, SymBool):
                 self.require(x >= 0)
@@ -236,6 +298,12 @@ class Capture(Numbers):
                 run = functools.partial(self._of_own_op, function.overloadpacket.function, found)
             whole = own or rule is not None
             counted = range(len(self.samples)) if whole else self._counted(given)
+            if len(counted) > 1:
+                changed = given[0][:1] if trait(function, "meta", "") == "form" else given[1].get("out")
+                for x in pytree.tree_leaves(changed):
+                    if isinstance(x, Traced) and x.metas[0] is x.metas[-1]:  # each gets sizes of its own
+                        form = x.metas[0].shape, x.metas[0].stride(), x.metas[0].dtype
+                        x.metas = [x.metas[0], *(without_values(*form) for _ in x.metas[1:])]
             results = [self._run(function, run, given, i, whole) for i in counted]
         self.progress += 1
         if not writes(function, args, kwargs) and not any(
@@ -245,6 +313,7 @@ class Capture(Numbers):
         if results[0] is not None and not _is_tree(results[0]):
             raise RuntimeError(f"export: {function.__name__} gives {type(results[0]).__name__}\n{self.where()}")
         made = self._record(function, given, results)
+        self._compute(function, given, made)
         if "name" in found:
             self._name_size(pytree.tree_leaves(made), found["name"])
         return made
@@ -283,22 +352,9 @@ class Capture(Numbers):
             return x
         if id(x) not in self.constants:
             with self.aside():
-                made = None if x.requires_grad or not self.made else self.made.get(place_of(x))
-            self.constants[id(x)] = x, self.lift(x) if made is None else self._anew(x, *made)
+                made = self.made.get(place_of(x)) if self.made else None
+            self.constants[id(x)] = x, self.lift(x) if made is None else self.call(OPS["detach"], (made,), {})
         return self.constants[id(x)][1]
-
-    def _anew(self, x: Tensor, made: Tensor, scope: Scope) -> Traced:
-        """What stands for ``x``, which shows the memory of ``made``: a copy of its values, in the graph whose function
-        made it."""
-        if x is not made:  # made.detach() or the like
-            return self.call(OPS["detach"], (made,), {})
-        with self.aside():
-            value = x.clone()
-        now, self.scope = self.scope, scope
-        try:
-            return self.call(OPS["clone"], (self.lift(value),), {})
-        finally:
-            self.scope = now
 
     def _record(self, function: Any, given: Any, results: list) -> Any:
         self._follow_grad_mode()
@@ -368,6 +424,8 @@ class Capture(Numbers):
         return x
 
     def _node_in(self, scope: Scope, x: Traced) -> Node:
+        if id(x) in self.unread:
+            self._begin(x)
         node = scope.nodes.get(id(x))
         if node is not None:
             return node

@@ -39,6 +39,8 @@ class Numbers:
     create: Callable
     node_of: Callable
     where: Callable
+    value_of: Callable
+    aside: Callable
 
     def _of_unknown_size(
         self, rule: Callable, low: Any, high: Any, mask: Traced | None, found: dict, sample: int, given: tuple
@@ -96,6 +98,10 @@ class Numbers:
         """The element of ``x`` as a symbolic number."""
         if x.numel() != 1:
             raise RuntimeError(f"a Tensor with {x.numel()} elements cannot be converted to Scalar")
+        value = self.value_of(x)
+        if value is not None:
+            with self.aside():
+                return value.item()
         if x.dtype.is_complex:
             raise NotImplementedError(
                 f"export: item() of {x.dtype} cannot be recorded; take its real part\n{self.where()}"

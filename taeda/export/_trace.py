@@ -337,7 +337,7 @@ class _Attempt:
             for module, _, _, attributes in before:
                 for name, x in vars(module).items():
                     if (
-                        any(isinstance(leaf, Traced) for leaf in pytree.tree_leaves(x))
+                        any(self.capture.value_of(leaf) is None for leaf in pytree.tree_leaves(x) if leaf is not None)
                         and attributes.get(name) is not x
                     ):
                         changed.append(f"{type(module).__name__}.{name}")

@@ -131,6 +131,7 @@ class Traced(FakeTensor):
     metas: list[Tensor]
     capture: Any
     wants_grad: bool = False
+    constant: tuple[Tensor, int] | None = None  # values that are the same in every run, of this version
 
     def __hash__(self) -> int:
         return id(self) >> 4
@@ -163,6 +164,16 @@ class Traced(FakeTensor):
     def data(self, value: Any) -> None:
         with self.capture.on():
             Tensor.data.__set__(self, value)  # refused, with the reason
+
+    def __repr__(self) -> str:
+        value = self.capture.value_of(self)
+        return super().__repr__() if value is None else repr(value)
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        value = self.capture.value_of(self)
+        return super().__format__(spec) if value is None else format(value, spec)
 
     def __iter__(self) -> Iterator:
         if not self._sizes:
@@ -197,9 +208,16 @@ def _core_detach(x: Traced) -> Any:
     return x.capture.handle(detach, (x,), {})
 
 
-def _needs_value(name: str) -> Any:
-    def method(self: Traced, *args: Any, **kwargs: Any) -> NoReturn:
-        refuse_value(name, self.capture.where())
+def _needs_value(attribute: str, name: str) -> Any:
+    def method(self: Traced, *args: Any, **kwargs: Any) -> Any:
+        value = self.capture.value_of(self)
+        if value is None or attribute == "data_ptr":
+            refuse_value(name, self.capture.where())
+        with self.capture.aside():
+            made = getattr(value, attribute)(*map(self.capture.value_of, args), **kwargs)
+        if attribute == "numpy" and id(self) not in self.capture.unread:
+            made.flags.writeable = False  # the program has read the values
+        return made
 
     return method
 
@@ -209,7 +227,7 @@ for _name, _what in {
     "__float__": "float()", "__complex__": "complex()", "__index__": "an index or a size", "numpy": "numpy()",
     "__array__": "a NumPy array", "data_ptr": "data_ptr()", "__contains__": "in",
 }.items():  # fmt: skip
-    setattr(Traced, _name, _needs_value(_what))
+    setattr(Traced, _name, _needs_value(_name, _what))
 
 
 # ---- sizes of results ------------------------------------------------------------------------------------------------

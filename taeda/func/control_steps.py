@@ -1,4 +1,4 @@
-"""``cond``, ``while_loop``, ``map``, ``scan`` and ``associative_scan`` as steps of graphs, with graphs of their functions.
+"""``cond``, ``while_loop``, ``map``, ``scan`` and ``associative_scan`` as steps, with graphs of their functions.
 
 These graphs take and return flat tuples; values from outside come last.
 """
