@@ -497,13 +497,11 @@ cdef object made_there(object function, tuple args, object device, dict given):
     return NotImplemented
 
 
-cdef int tell_mode(str what, Tensor source=None) except -1:
+cdef bint tell_mode(str what, Tensor source=None) except -1:
     """Tell a mode that records of values that leave it, those of ``source``, or come, by way of Python; ``what`` says
-    how."""
+    how. Returns whether they may be read alone."""
     told = getattr(current_mode(), "by_python", None)
-    if told is not None:
-        told(what, source)
-    return 0
+    return told is not None and told(what, source)
 
 
 cdef Tensor tell_of(Tensor made):
@@ -896,8 +894,10 @@ def numpy_(self, *, force=False):
         tensor([5., 0.])
     """
     cdef Tensor t = <Tensor>self
-    if has_mode():
-        tell_mode("NumPy array", t)
+    if has_mode() and tell_mode("NumPy array", t):
+        array = make_array(memory_to_show(t, force))
+        array.flags.writeable = False
+        return array
     if type(self) is Tensor and t.grad_fn_ is None and t.base is None and not (
             t.device_type or t.leaf_grad or is_conjugate_view(t)):
         return make_array(t)

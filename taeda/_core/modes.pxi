@@ -15,7 +15,7 @@ cdef inline bint records_steps(object mode):
     return getattr(mode, "note_made", None) is not None
 
 
-cdef int refuse_recorded(str what) except -1:
+cpdef int refuse_recorded(str what) except -1:
     """Raise while a program is recorded: none of its steps does ``what``."""
     for mode in <list>MODES[0] if MODES[0] != NULL else ():
         if records_steps(mode):

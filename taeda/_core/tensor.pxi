@@ -755,6 +755,9 @@ cdef class Tensor:
 
     @data.setter
     def data(self, Tensor value not None):
+        if value.overrides and not self.overrides and not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES):
+            type(value).__torch_function__(Tensor.data.__set__, (type(value),), (self, value), {})
+            return
         refuse_recorded("an assignment to Tensor.data")
         if has_no_memory(self) != has_no_memory(value) or self.device_type != value.device_type and META_NUMBER in (
                 self.device_type, value.device_type):

@@ -259,10 +259,13 @@ class Recorder:
             e = self.front.op("aten::detach", [self.express(source)], {}, self.node)
             self.record(e, made)
 
-    def by_python(self, what: str, source: Tensor | None) -> None:
-        """Values that Python reads, or a tensor made of Python's values: constants of the trace."""
+    def by_python(self, what: str, source: Tensor | None) -> bool:
+        """Values that Python reads, or a tensor made of Python's values: constants of the trace. Returns whether the
+        trace has read the values, so that a write by Python would be lost."""
+        with _recording(None):
+            read = source is not None and place_of(source) not in self.made
         if self.quiet:
-            return
+            return read
         if source is not None:
             kind = f"Python {what}" if what == "list" else what
             self.warn(f"Converting a tensor to a {kind} might cause the trace to be incorrect", 3)
@@ -274,6 +277,7 @@ class Recorder:
                 TracerWarning,
                 stacklevel=2,
             )
+        return read
 
     def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Called by the core for every op and composite."""

@@ -7,6 +7,7 @@ from numbers import Number
 from .. import _core
 from .._core import Tensor
 from .._core.exchange import tensor
+from .._core.tensor import refuse_recorded
 from .indexing import index
 from .table import composite
 
@@ -40,6 +41,7 @@ _core.install(
 
 
 def _written(input: Tensor, name: str, values: list) -> Tensor:
+    refuse_recorded(f"{name}()")
     if input.requires_grad:
         raise RuntimeError(
             f"Can't call {name}() on a tensor that requires grad: use tensor.detach().{name}() instead, or tensor ops"

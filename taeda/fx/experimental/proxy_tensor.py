@@ -108,13 +108,16 @@ class _Recorder:
         with _recording(None):
             return x.item()
 
-    def by_python(self, what: str, source: Tensor | None) -> None:
-        """Values that leave the program by way of Python."""
+    def by_python(self, what: str, source: Tensor | None) -> bool:
+        """Values that leave the program by way of Python. Returns whether it has read them, so that a write by Python
+        would be lost."""
         if source is not None and _memory(source) in self.varying:
             raise RuntimeError(
                 f"make_fx: a tensor that depends on the inputs is converted to a Python {what}, which would be the "
                 "example's in every run. Compute it with ops: cond for a condition, where for a choice"
             )
+        with _recording(None):
+            return source is not None and place_of(source) not in self.made
 
     def _vary(self, function: Any, given: list, made: list) -> None:
         """Note which memory a call writes whose values differ between runs."""
