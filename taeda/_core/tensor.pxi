@@ -755,7 +755,7 @@ cdef class Tensor:
 
     @data.setter
     def data(self, Tensor value not None):
-        if value.overrides and not self.overrides and not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES):
+        if value.overrides and not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES):
             type(value).__torch_function__(Tensor.data.__set__, (type(value),), (self, value), {})
             return
         refuse_recorded("an assignment to Tensor.data")

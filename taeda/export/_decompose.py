@@ -424,7 +424,12 @@ class _Lowering(Capture):
 
     def _resize(self, target: Traced, sizes: Any) -> Traced:
         """``target`` has ``sizes`` from now on; elements that are added are zeros."""
-        count, before = math.prod(sizes), target.numel()
+        count, before, meta = math.prod(sizes), target.numel(), target.metas[0]
+        if all(isinstance(n, int) for n in (*sizes, before)):
+            room = meta.untyped_storage().nbytes() // meta.element_size() - meta.storage_offset()
+            if before < count <= room:  # it shows more of the memory that it is a view of
+                form = tuple(sizes), contiguous_strides(sizes), meta.storage_offset()
+                return self._become(target, self.handle(OPS["as_strided"], (target, *form), {}))
         flat = self.handle(OPS["reshape"], (target, (-1,)), {})
         if count > before:
             flat = self.handle(OPS["cat"], ([flat, self.handle(OPS["new_zeros"], (flat, count - before), {})],), {})
