@@ -39,9 +39,10 @@ def _unary(name: str) -> None:
         op = getattr(taeda, name)
         return tuple(op(x) for x in self)
 
-    def inplace(self: Sequence[Tensor]) -> None:
+    def inplace(self: Sequence[Tensor]) -> Sequence[Tensor]:
         for x in self:
             getattr(x, name + "_")()
+        return self
 
     _publish(name, new, inplace)
 
@@ -65,15 +66,16 @@ def _binary(name: str) -> None:
             self = [self] * len(other)
         return tuple(apply(x, y, "", **kwargs) for x, y in zip(self, _each(other, len(self), name), strict=True))
 
-    def inplace(self: Sequence[Tensor], other: Any, **kwargs: Any) -> None:
+    def inplace(self: Sequence[Tensor], other: Any, **kwargs: Any) -> Sequence[Tensor]:
         others = _each(other, len(self), name)
         op = getattr(Tensor, name + "_", None)
         if op is not None and name not in _NAMES_OF_NUMBERS and name not in _OP:  # one op whatever the other is
             for x, y in zip(self, others, strict=True):
                 op(x, y, **kwargs)
-            return
+            return self
         for x, y in zip(self, others, strict=True):
             apply(x, y, "_", **kwargs)
+        return self
 
     _publish(name, new, inplace)
 
@@ -88,8 +90,9 @@ def _ternary(name: str) -> None:
     def new(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> tuple[Tensor, ...]:
         return tuple(calls(self, tensor1, tensor2, value if scalars is None else scalars, ""))
 
-    def inplace(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> None:
+    def inplace(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, scalars: Any = None) -> Sequence[Tensor]:
         calls(self, tensor1, tensor2, value if scalars is None else scalars, "_")
+        return self
 
     _publish(name, new, inplace)
 
@@ -99,7 +102,7 @@ def _publish(name: str, new: Callable, inplace: Callable | None = None) -> None:
     new.__name__ = new.__qualname__ = f"_foreach_{name}"
     globals()[new.__name__] = new
     if inplace is not None:
-        inplace.__doc__ = f"``{name}_`` of each tensor of a list."
+        inplace.__doc__ = f"``{name}_`` of each tensor of a list, which it returns."
         inplace.__name__ = inplace.__qualname__ = f"_foreach_{name}_"
         globals()[inplace.__name__] = inplace
 
@@ -141,13 +144,14 @@ def _foreach_lerp(
 
 def _foreach_lerp_(
     self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any = None, *, weight: Any = None
-) -> None:
-    """``lerp_`` of each pair of tensors, with a number or a list of weights, by either name."""
+) -> Sequence[Tensor]:
+    """``lerp_`` of each pair of tensors, with a number or a list of weights, by either name; the first list."""
     number = weight if weights is None else weights
     recorded = _core.is_recorded() and any(isinstance(x, Tensor) and x.requires_grad for x in [*self, *tensors1])
     if type(number) in (int, float) and self and not recorded and lerp_all(self, tensors1, number):
-        return
+        return self
     _lerps(self, tensors1, weights, weight, "lerp_")
+    return self
 
 
 def _foreach_norm(self: Sequence[Tensor], ord: float = 2, dtype: Any = None) -> tuple[Tensor, ...]:
@@ -160,13 +164,15 @@ def _foreach_max(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(x.max() for x in self)
 
 
-def _foreach_zero_(self: Sequence[Tensor]) -> None:
-    """``zero_`` of each tensor of a list."""
+def _foreach_zero_(self: Sequence[Tensor]) -> Sequence[Tensor]:
+    """``zero_`` of each tensor of a list, which it returns."""
     for x in self:
         x.zero_()
+    return self
 
 
-def _foreach_copy_(self: Sequence[Tensor], src: Sequence[Tensor], non_blocking: bool = False) -> None:
-    """Copy each tensor of ``src`` into its place in ``self``."""
+def _foreach_copy_(self: Sequence[Tensor], src: Sequence[Tensor], non_blocking: bool = False) -> Sequence[Tensor]:
+    """Copy each tensor of ``src`` into its place in ``self``, which it returns."""
     for x, y in zip(self, _each(src, len(self), "copy_"), strict=True):
         x.copy_(y, non_blocking)
+    return self

@@ -114,6 +114,7 @@ from .tensor import (
     push_mode,
     push_saved_hooks,
     recall,
+    record_again,
     record_custom,
     record_nothing,
     reinterpret,

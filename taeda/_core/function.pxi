@@ -11,7 +11,7 @@ cdef class FunctionNode(Node):
     cdef public object saved_for_forward
     cdef public object _to_save, _dirty, _non_differentiable   # set by forward, until it returns
     cdef public object _saved            # pairs of a Saved or None, and the number of the output that it is or None
-    cdef public object _inputs           # for each tensor among the arguments: its position, sizes and dtype, its form
+    cdef public object _inputs           # of each tensor among the arguments: position, (sizes, dtype), form, device
     cdef public object _output_metas     # sizes and dtypes of the outputs, where the node does not have all of them
     cdef public object _whole_outputs    # the outputs, where a tensor of parts is among them or the inputs
     cdef public bint _released, _in_jvp
@@ -133,7 +133,7 @@ cdef bint own_result(FunctionNode ctx, tuple args, object output) except -1:
         if isinstance(x, Tensor):
             t = <Tensor>x
             inputs.append(t)
-            described.append((i, (make_size(t.nd, t.sizes), DTYPES[t.code]), None))
+            described.append((i, (make_size(t.nd, t.sizes), DTYPES[t.code]), None, device_at(t.device_type)))
     ctx._inputs = described
     record_custom(ctx, <str><object>(<PyHeapTypeObject*>Py_TYPE(<PyObject*>ctx)).ht_name, inputs, owned)
     if not all_owned:  # otherwise the node has them

@@ -64,7 +64,7 @@ cdef inline Tensor outside_graph(Tensor t):
 cdef Saved save_tensor(Tensor t, bint is_output, int64_t version, bint again=False):
     """Keep ``t``; with ``again``, what computes it again where that can be."""
     cdef Saved s = <Saved>Saved.__new__(Saved)
-    if t.inference and NO_GRAD[0] != TANGENTS:
+    if t.inference and not INFERENCE[0] and NO_GRAD[0] != TANGENTS:
         raise RuntimeError("Inference tensors cannot be saved for backward. To work around you can make a clone to get "
                            "a normal tensor and use it in autograd.")
     s.version = version + t.version_offset

@@ -234,11 +234,15 @@ cdef int move_rows(Tensor far, Tensor near, list indices, int first, int action,
     cdef bint good = True
     cdef kernel_t fn
     cdef int64_t apart = 0
-    if near.count == 0:
-        return 0
-    for d in range(m):
+    for d in range(m if total else 0):
         if far.sizes[first + d] == 0:
             raise IndexError(f"index is out of bounds for dimension {first + d} with size 0")
+    if near.count == 0:
+        for d in range(m if total and not wrap else 0):
+            if not in_range(<Tensor>indices[d], far.sizes[first + d], False, OUT_OF_RANGE, NULL):
+                raise IndexError(f"index is out of bounds for dimension {first + d} with size {far.sizes[first + d]}")
+        return 0
+    for d in range(m):
         step = (far.sizes[first + d] - 1) * far.strides[first + d] * item
         low += min(step, 0)
         extent += abs(step)

@@ -257,7 +257,14 @@ cdef int refuse_repeated(Op op, Tensor target) except -1:
     """
     cdef int d
     for d in range(target.nd):
-        if target.strides[d] == 0 and target.sizes[d] > 1 and target.count and "one_value" not in op.traits:
+        if target.strides[d] == 0 and target.sizes[d] > 1 and target.count:
+            if "one_value" in op.traits:
+                if op.traits["one_value"] == "deprecated":
+                    import warnings
+                    warnings.warn(f"Use of {op.name} on expanded tensors is deprecated. Please clone() the tensor "
+                                  "before performing this operation. This also applies to advanced indexing e.g. "
+                                  "tensor[mask] = scalar")
+                return 0
             raise RuntimeError(f"{op.name}: unsupported operation: more than one element of the written-to tensor "
                                f"refers to a single memory location. Please clone() the tensor before performing the "
                                f"operation.")

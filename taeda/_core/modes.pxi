@@ -214,6 +214,7 @@ def pass_through(mode, function, tuple args, dict kwargs):
 cdef enum:
     INFERENCE_ON = 1
     INFERENCE_ENABLED = 2  # within it, ``enable_grad`` says that grad mode is on, which records nothing
+    INFERENCE_RECORDED = 3  # within it, a derivative of a function records what the function does
     INFERENCE_SHIFT = 4    # position of the inference mode in the argument of `restore_grad_mode`
 
 
@@ -224,12 +225,21 @@ def set_grad_enabled(bint enabled):
     op, where recording is off altogether. Nor are they in inference mode, which only remembers the setting.
     """
     cdef int previous = NO_GRAD[0] | INFERENCE[0] << INFERENCE_SHIFT
-    if INFERENCE[0]:
+    if INFERENCE[0] and INFERENCE[0] != INFERENCE_RECORDED:
         INFERENCE[0] = INFERENCE_ENABLED if enabled else INFERENCE_ON
         return previous
     if enabled or NO_GRAD[0] == GRAD_OFF:
         return swap_no_grad(GRAD_ON if enabled else GRAD_OFF)
     return swap_no_grad(TANGENTS if FORWARD_LEVELS[0] else GRAD_OFF)
+
+
+def record_again():
+    """Turn recording on on this thread, also in inference mode; gives the previous setting."""
+    cdef int previous = NO_GRAD[0] | INFERENCE[0] << INFERENCE_SHIFT
+    if INFERENCE[0]:
+        INFERENCE[0] = INFERENCE_RECORDED
+    swap_no_grad(GRAD_ON)
+    return previous
 
 
 def record_nothing():

@@ -6,6 +6,7 @@ from cpython.float cimport PyFloat_Check
 from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int64_t, uint64_t
 
+from .dims cimport contiguous_strides
 from .planners cimport build, known, new_owner, of_dtype
 from .devices cimport META_NUMBER, elsewhere, here
 from .pool cimport kernel_t, launch, launch_apart, units_in
@@ -64,7 +65,12 @@ cdef Tensor as_rows(Tensor t, int at):
 
 cdef Tensor from_rows(Tensor rows, int at):
     """Undo :func:`as_rows` on a result that still has the dimension."""
-    return rows if rows.nd == 0 or at == rows.nd - 1 else contiguous_tensor(swapped(rows, at))
+    cdef Tensor t
+    if rows.nd == 0 or at == rows.nd - 1:
+        return rows
+    t = contiguous_tensor(swapped(rows, at))
+    contiguous_strides(t.nd, t.sizes, t.strides)  # also along dimensions of one element
+    return t
 
 
 cdef Tensor like_rows(Tensor rows, int code, int64_t n):
@@ -167,6 +173,10 @@ def sort(Tensor input, dim=-1, descending=False, stable=None):
 cdef Tensor laid_out_as(Tensor t, Tensor like):
     """``t`` with the strides of ``like``, of the same sizes, where they leave no gaps."""
     cdef Tensor made
+    cdef int d
+    if like.contiguous:
+        for d in range(t.nd):
+            t.strides[d] = like.strides[d]
     if like.contiguous or not is_dense(like):
         return t
     made = empty_strided_like(t.code, like)

@@ -124,13 +124,13 @@ class FunctionCtx(FunctionNode):
                     f"function {self.name()} returned a gradient different than None at position {p + 1}, but the "
                     "corresponding forward input was not a Variable"
                 )
-        checked = [self._checked(i, made[p], meta) for i, (p, meta, _) in enumerate(self._inputs)]
+        checked = [self._checked(i, made[p], meta, device) for i, (p, meta, _, device) in enumerate(self._inputs)]
         if self._whole_outputs is None:
             return checked
-        pairs = [(g, form) for g, (_, _, form) in zip(checked, self._inputs, strict=True)]
+        pairs = [(g, form) for g, (_, _, form, _) in zip(checked, self._inputs, strict=True)]
         return [part for g, form in pairs for part in _part_gradients(g, form)]
 
-    def _checked(self, i: int, g: Any, meta: tuple) -> Any:
+    def _checked(self, i: int, g: Any, meta: tuple, device: Any) -> Any:
         """The gradient, summed to the input's sizes if it broadcasts to them, else an error."""
         if g is None:
             return None
@@ -146,6 +146,16 @@ class FunctionCtx(FunctionNode):
                     f"Function {self.name()} returned an invalid gradient at index {i} - got {list(g.shape)} but "
                     f"expected shape compatible with {list(meta[0])}"
                 ) from None
+        if g.device != device:
+            raise RuntimeError(
+                f"Function {self.name()} returned an invalid gradient at index {i} - expected device {device} but got "
+                f"{g.device}"
+            )
+        if g.is_complex() and not meta[1].is_complex:
+            raise RuntimeError(
+                f"Function {self.name()} returned an invalid gradient at index {i} - got dtype {g.dtype} for a real "
+                f"input of {meta[1]}; take its real part"
+            )
         return g if g.dtype == meta[1] else convert(g, meta[1])
 
 
@@ -332,7 +342,7 @@ class _Transposed(Function):
     @staticmethod
     def forward(ctx: Any, node: FunctionCtx, saved: int, *tensors: Tensor | None) -> tuple:
         ctx.node, ctx.saved = node, saved
-        return tuple(zeros(*meta) for _, meta, _ in node._inputs)
+        return tuple(zeros(*meta) for _, meta, *_ in node._inputs)
 
     @staticmethod
     def backward(ctx: Any, *tangents: Any) -> tuple:
@@ -430,7 +440,7 @@ def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, r
         positions.append(position)
     ctx._keep_saved(owned)
     ctx._inputs = [
-        (i, None, a._detached()) if isinstance(a, OfParts) else (i, (a.shape, a.dtype), None)
+        (i, None, a._detached(), None) if isinstance(a, OfParts) else (i, (a.shape, a.dtype), None, a.device)
         for i, a in enumerate(args)
         if isinstance(a, Tensor)
     ]

@@ -146,6 +146,13 @@ class enable_grad(_Recording):
     _on = True
 
 
+class recording(_Recording):
+    """As :func:`enable_grad`, also within :func:`inference_mode`: for the function that a transform differentiates."""
+
+    def __enter__(self) -> None:
+        self.previous = _core.record_again()
+
+
 class set_grad_enabled(_Mode):
     """Turns recording on or off: at once, or as a context manager until its end. A decorator too.
 

@@ -17,7 +17,7 @@ from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
 from ..autograd.forward_ad import hidden, under_no_grad
-from ..autograd.modes import enable_grad, forward_mode, no_grad, on_values, passing_tangents
+from ..autograd.modes import forward_mode, no_grad, on_values, passing_tangents, recording
 from ..ops.parts import OfParts
 from ..overrides import DisableTorchFunctionSubclass, handle_torch_function, has_torch_function
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -324,7 +324,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         positions, chosen = _chosen(args, argnums, "grad")
         leaves, structure = tree_flatten(chosen)
         inputs = _Inputs(leaves, "grad")
-        with inputs, enable_grad():
+        with inputs, recording():
             out = func(*_replace(args, positions, argnums, tree_unflatten(inputs.given, structure)), **kwargs)
             out, aux = _split_aux(out, has_aux, "grad")
         if not isinstance(out, Tensor):
@@ -379,7 +379,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
     leaves, structure = tree_flatten(primals)
     inputs = _Inputs(leaves, name)
-    with inputs, enable_grad():
+    with inputs, recording():
         out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
     outputs, shape = _tensors(out, name, "the output of f")
     for o in outputs:

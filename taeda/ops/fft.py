@@ -161,7 +161,7 @@ fft_c2c.vjp(input=lambda g, dims, forward, scale: fft_c2c(g, dims, not forward, 
 @primitive(method=False, batch="along", canonical=True, node="FftR2C", on_host=True)
 def fft_r2c(input, dims, scale, onesided=True):
     """The forward transform of a real tensor; with ``onesided`` the last of ``dims`` keeps its non-negative half."""
-    return _transform("rfft" if onesided else "fft", input, dims, None, True, scale, _COMPLEX[input.dtype])
+    return _transform("rfft" if onesided else "fft", input, dims, None, True, scale, input.dtype.to_complex())
 
 
 def _r2c_backward(g, input_shape, dims, scale, onesided):
@@ -232,13 +232,13 @@ def _floating(x, name, complex_too=True):
         raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype}")
     if not x.is_complex() and not x.is_floating_point():
         x = x.to(_core.get_default_dtype())
-    if x.dtype.to_real().itemsize < 4:
+    if x.dtype.to_real().itemsize < 4 and not (x.is_meta and x.dtype in (_core.float16, _core.complex32)):
         raise RuntimeError(f"{name}: Unsupported dtype {x.dtype}; convert it with .to(taeda.float32)")
     return x
 
 
 def _as_complex(x):
-    return x if x.is_complex() else x.to(_COMPLEX[x.dtype])
+    return x if x.is_complex() else x.to(x.dtype.to_complex())
 
 
 @once_per_form

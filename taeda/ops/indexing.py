@@ -5,6 +5,7 @@ Ints, slices, ``None`` and ``...`` alone make a view in the core and never get h
 
 from __future__ import annotations
 
+import math
 import warnings
 
 from .. import _core
@@ -52,7 +53,7 @@ index.vjp(input=lambda g, input_shape, indices: index_put_(g.new_zeros(input_sha
 @primitive(
     selection.index_put,
     mutates=True,
-    one_value=True,  # PyTorch lets it write to expanded tensors too
+    one_value="deprecated",
     samples=lambda m: [
         ((m(3, 4), (m.index(1, high=3),), m(2, 4)[:1]), {}),
         ((m(3, 4), (m.index(2, 1, high=3), m.index(3, high=4)), m(3), True), {}),
@@ -229,7 +230,13 @@ def _check_fill(input, mask, value):
 
 
 @pointwise(
-    operands=3, promote_from=(0,), require=_require_mask, check=_check_fill, one_value=True, fits=True, row_major=True
+    operands=3,
+    promote_from=(0,),
+    require=_require_mask,
+    check=_check_fill,
+    one_value="deprecated",
+    fits=True,
+    row_major=True,
 )
 def masked_fill(input, mask, value):
     """``value`` where ``mask`` is true, ``input`` elsewhere.
@@ -397,13 +404,17 @@ def nonzero_static(input, *, size, fill_value=-1):
     """
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, got {size}")
-    if input.is_meta:
-        return input.new_empty((size, input.dim()), dtype=_core.int64)
-    found = argwhere(input)
-    result = found.new_full((size, input.dim()), fill_value)
-    kept = min(size, found.shape[0])
-    result[:kept] = found[:kept]
-    return result
+    # No size depends on the values, so that vmap can batch it: what is no hit, or too late a one, goes to a row behind.
+    hit = (input != 0).reshape(-1)
+    order = hit.cumsum(0)
+    place = (order - 1).clamp(max=size).masked_fill(~hit, size)
+    number = order.new_ones(order.shape).cumsum(0) - 1
+    at = order.new_full((size + 1,), -1).scatter(0, place, number)[:size].unsqueeze(1)
+    if not input.dim():
+        return at[:, :0]
+    steps = [max(1, math.prod(input.shape[d + 1 :])) for d in range(input.dim())]
+    rows = cat([at // step % max(1, n) for step, n in zip(steps, input.shape, strict=True)], 1)
+    return rows.masked_fill(at < 0, fill_value)
 
 
 def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

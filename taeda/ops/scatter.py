@@ -624,7 +624,7 @@ index_copy.vjp(
 
 
 @primitive(
-    selection.index_fill, mutates=True, one_value=True,
+    selection.index_fill, mutates=True, one_value="deprecated",
     samples=lambda m: [((m(3, 4), 1, m.index(2, high=4), 3), {})], batch="indexed", keeps_strides=True,
 )  # fmt: skip
 def index_fill(input, dim, index: Tensor, value):

@@ -46,7 +46,7 @@ TRAITS: dict[str, str] = {
     "result_type": "the class of several results",
     "row_major": "the result is contiguous, however the operands lie in memory",
     "keeps_strides": "of an op that writes: the copy that it writes out of place lies in memory as the tensor does",
-    "one_value": "the op writes one value everywhere, so a target may be expanded",
+    "one_value": "the op writes one value everywhere, so a target may be expanded; \"deprecated\": with a warning",
     # derivatives
     "node": "the name of the derivative as PyTorch prints it: a string, or a function of what is saved",
     "single_grad": "set by the table: the one result that has a gradient",

@@ -645,3 +645,22 @@ def test_a_gradient_of_what_is_no_tensor():
     x = taeda.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="different than None at position 2"):
         Scale.apply(x, 2.0).sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"), [(taeda.ones(2, device="meta"), "expected device cpu"), (taeda.tensor([1j, 2j]), "real input")]
+)
+def test_gradients_that_do_not_fit_the_input(wrong, text):
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return wrong
+
+    x = taeda.ones(2, requires_grad=True)
+    for given in (x, x * 1):
+        with pytest.raises(RuntimeError, match=text):
+            Wrong.apply(given).sum().backward()

@@ -620,3 +620,29 @@ def test_types_of_the_errors_of_arguments():
         taeda.func.jvp(lambda a: a * 2, (1.0,), (x,))
     with pytest.raises(ValueError, match="operand"):
         taeda.einsum("", [])
+
+
+def test_transforms_record_within_inference_mode():
+    x, c = t(1.0, 2.0), None
+
+    def f(x):
+        return (x**2 * c).sum()
+
+    with taeda.inference_mode():
+        c = t(3.0, 4.0)  # an inference tensor, which the derivative saves
+        for given in (x, x * 1):
+            assert grad(f)(given).tolist() == [6.0, 16.0]
+            assert vjp(f, given)[1](t(1.0)[0])[0].tolist() == [6.0, 16.0]
+            assert jacrev(lambda x: x * c)(given).tolist() == [[3.0, 0.0], [0.0, 4.0]]
+            assert hessian(f)(given).tolist() == [[6.0, 0.0], [0.0, 8.0]]
+            assert vmap(grad(f))(given[None]).tolist() == [[6.0, 16.0]]
+            assert grad(lambda x: grad(f)(x).sum())(given).tolist() == [6.0, 8.0]
+        assert taeda.is_inference_mode_enabled() and not taeda.is_grad_enabled()
+        assert grad(f)(x).is_inference()
+
+        def stopped(x):
+            with taeda.no_grad():
+                scale = x.sum()
+            return (x * scale).sum()
+
+        assert grad(stopped)(x).tolist() == [3.0, 3.0]

@@ -319,3 +319,39 @@ def test_sparse_gradients_of_tables_without_columns(rows):
     table = taeda.nn.Embedding(rows, 0, sparse=True)
     table(taeda.tensor([[0, 2], [2, 1]][:rows], dtype=taeda.int64)).sum().backward()
     assert table.weight.grad.is_sparse and table.weight.grad.shape == (rows, 0)
+
+
+def test_indices_are_checked_where_rows_have_no_elements():
+    for weight in (taeda.zeros(2, 0), taeda.zeros(0, 0)):
+        for index in (-3, 2, 10**9):
+            for take in (taeda.nn.functional.embedding, lambda i, w: w.index_select(0, i)):
+                with pytest.raises(IndexError):
+                    take(taeda.tensor([index]), weight)
+    with pytest.raises(IndexError):
+        taeda.zeros(0, 0)[taeda.tensor([0])]
+    assert taeda.nn.functional.embedding(taeda.tensor([1, 0]), taeda.zeros(2, 0)).shape == (2, 0)
+    assert taeda.zeros(0, 0)[taeda.tensor([], dtype=taeda.int64)].shape == (0, 0)
+
+
+def test_one_value_into_an_expanded_tensor_warns():
+    first = taeda.tensor([0])
+    for write in (
+        lambda x: x.index_fill_(0, first, 1.0),
+        lambda x: x.masked_fill_(taeda.tensor([True] * 3), 1.0),
+        lambda x: x.index_put_((first,), taeda.ones(1)),
+        lambda x: x.__setitem__(first, 1.0),
+    ):
+        x = taeda.zeros(1).expand(3)
+        with pytest.warns(UserWarning, match="on expanded tensors is deprecated"):
+            write(x)
+        assert x.tolist() == [1.0] * 3
+
+
+def test_nonzero_static():
+    x = taeda.tensor([[1.0, 0, 2], [0, 3, 0]])
+    assert taeda.nonzero_static(x, size=2).tolist() == [[0, 0], [0, 2]]
+    assert x.nonzero_static(size=4, fill_value=7).tolist() == [[0, 0], [0, 2], [1, 1], [7, 7]]
+    assert taeda.nonzero_static(taeda.tensor(1.0), size=2).shape == (2, 0)
+    assert taeda.nonzero_static(taeda.zeros(0, 3), size=1).tolist() == [[-1, -1]]
+    batched = taeda.vmap(lambda row: taeda.nonzero_static(row, size=2))(x)
+    assert batched.tolist() == [[[0], [2]], [[1], [-1]]]

@@ -333,3 +333,18 @@ def test_functions_of_sizes_and_numbers_are_made_where_out_is():
     assert taeda.full((2,), 3.0, out=_empty(0)).is_meta
     with pytest.raises(RuntimeError, match="Expected out tensor to have device cpu, but got meta"):
         taeda.zeros(2, device="cpu", out=_empty(0))
+
+
+def test_dtypes_that_only_kernels_refuse():
+    x = _empty(4, 8, dtype=taeda.float16)
+    assert taeda.fft.fft(x).dtype is taeda.complex32 and taeda.fft.rfft(x).shape == (4, 5)
+    assert [m.shape for m in taeda.linalg.qr(x)] == [(4, 4), (4, 8)]
+    assert taeda.linalg.svdvals(x).dtype is taeda.float16
+    with pytest.raises(RuntimeError, match="Low precision"):
+        taeda.linalg.inv(x[:, :4])
+
+
+def test_numbers_beyond_the_range_of_a_dtype():
+    x = _empty(2, dtype=taeda.float16)
+    assert taeda.full((2,), -1e9, dtype=taeda.float16, device="meta").shape == (2,)
+    assert x.masked_fill(x > 0, -1e9).dtype is taeda.float16

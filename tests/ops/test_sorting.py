@@ -127,3 +127,11 @@ def test_one_item_of_rows_about_as_long_as_are_ranked(n, dtype):
         values, places = x.kthvalue(k, 1)
         assert taeda.equal(values, ordered[:, k - 1]) and taeda.equal(x.gather(1, places.unsqueeze(1))[:, 0], values)
     assert taeda.equal(x.median(1)[0], ordered[:, (n - 1) // 2])
+
+
+def test_strides_along_dimensions_of_one_element():
+    x = taeda.ones(1, 2)
+    for made in (*x.sort(0), x.argsort(0), *x.topk(1, 0), x.expand(1, 2).msort()):
+        assert made.stride() == (2, 1)
+    assert taeda.ones(2, 1).t().sort(1).values.stride() == (1, 1)  # as the input
+    assert taeda.ones(3, 1, 2).median(0).values.stride() == (2, 1)

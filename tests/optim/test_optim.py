@@ -277,3 +277,16 @@ def test_a_mode_sees_a_step_as_one_call(kind, options):
     assert [name for name in mode.seen if name in set(wanted)] == wanted * 3
     assert all(taeda.equal(p, q) and p._version == q._version for p, q in zip(watched, alone, strict=True))
     assert str(a.state_dict()) == str(b.state_dict())
+
+
+def test_foreach_in_place_gives_the_list():
+    x = [taeda.ones(2)]
+    for name, given in {
+        "add": (1.0,),
+        "exp": (),
+        "lerp": (x, 0.5),
+        "addcmul": (x, x),
+        "zero": (),
+        "copy": (x,),
+    }.items():
+        assert getattr(taeda, f"_foreach_{name}_")(x, *given) is x

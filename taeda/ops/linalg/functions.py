@@ -32,7 +32,7 @@ def _pade(A: Tensor, degree: int) -> Tensor:
         if j + 1 <= degree:
             odd = odd + power * c[j + 1]
     odd = matmul(A, odd)
-    return linalg_solve_ex(even - odd, even + odd).result
+    return linalg_solve_ex(even - odd, even + odd).result.contiguous()
 
 
 @primitive(batch="leading")

@@ -335,8 +335,15 @@ def lu_solve(b, LU_data, LU_pivots):
         RuntimeError: the sizes or the dtypes do not fit.
     Examples:
         >>> LU, pivots = taeda.linalg.lu_factor(taeda.tensor([[2.0, 1.0], [4.0, 4.0]]))
-        >>> taeda.lu_solve(taeda.tensor([[4.0], [12.0]]), LU, pivots)
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     taeda.lu_solve(taeda.tensor([[4.0], [12.0]]), LU, pivots)
         tensor([[1.],
                 [2.]])
     """
+    package = Size.__module__
+    warn_once(
+        f"{package}.lu_solve is deprecated in favor of {package}.linalg.lu_solve, which has its arguments reversed: "
+        f"X = {package}.linalg.lu_solve(LU, pivots, B)."
+    )
     return linalg_lu_solve(LU_data, LU_pivots, b)
