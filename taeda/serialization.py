@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import enum
+import mmap
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,8 +23,10 @@ FILE_LIKE = Any
 DEFAULT_PROTOCOL = 2
 
 __all__ = [
-    "DEFAULT_PROTOCOL", "add_safe_globals", "clear_safe_globals", "get_crc32_options", "get_safe_globals",
-    "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save", "set_crc32_options", "skip_data",
+    "DEFAULT_PROTOCOL", "add_safe_globals", "clear_safe_globals", "get_crc32_options",
+    "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint", "load", "safe_globals", "save", "set_crc32_options",
+    "set_default_load_endianness", "set_default_mmap_options", "skip_data",
 ]  # fmt: skip
 
 
@@ -133,3 +138,60 @@ def get_crc32_options() -> bool:
 def set_crc32_options(compute_crc32: bool) -> None:
     """Whether files are written with checksums. Without them damage goes unnoticed, and zip tools complain."""
     options.checksums = bool(compute_crc32)
+
+
+class LoadEndianness(enum.Enum):
+    """The order of bytes in files that do not say it."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+def get_default_load_endianness() -> LoadEndianness:
+    """The order of bytes that files have which do not say it."""
+    return LoadEndianness[options.byteorder.upper()]
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Set the order of bytes that files have which do not say it; None is little-endian.
+
+    Raises:
+        TypeError: it is no :class:`LoadEndianness`.
+    """
+    if not (endianness is None or isinstance(endianness, LoadEndianness)):
+        raise TypeError(f"Invalid argument type in function set_default_load_endianness: {endianness!r}")
+    native = endianness is LoadEndianness.NATIVE
+    options.byteorder = sys.byteorder if native else "big" if endianness is LoadEndianness.BIG else "little"
+
+
+def get_default_mmap_options() -> int:
+    """How ``load(mmap=True)`` maps files: ``mmap.MAP_PRIVATE`` or ``mmap.MAP_SHARED``."""
+    return mmap.MAP_SHARED if options.map_shared else mmap.MAP_PRIVATE
+
+
+class set_default_mmap_options:
+    """Set how ``load(mmap=True)`` maps files, at once, or as a context manager until its end.
+
+    Args:
+        flags: ``mmap.MAP_PRIVATE``, or ``mmap.MAP_SHARED``: what is written to a loaded tensor goes to the file.
+            Its checksums do not follow: such a file is loaded with ``mmap=True``, or saved again.
+
+    Raises:
+        ValueError: it is neither.
+    """
+
+    def __init__(self, flags: int) -> None:
+        if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
+                f"but got {flags}"
+            )
+        self._before = options.map_shared
+        options.map_shared = flags == mmap.MAP_SHARED
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        options.map_shared = self._before

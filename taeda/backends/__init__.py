@@ -18,6 +18,9 @@ openmp: Any = library("openmp")
 quantized: Any = library("quantized")
 xnnpack: Any = library("xnnpack")
 
+#: The precision of products of float32 matrices in these libraries: accepted, without effect.
+fp32_precision = "none"
+
 __all__ = [
     "cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack",
 ]  # fmt: skip

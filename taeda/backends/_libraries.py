@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from .._no_device import answering
@@ -60,7 +60,7 @@ LIBRARIES: dict[str, tuple[str, dict[str, Any], dict[str, Any], str, bool]] = {
     "mkl": ("Intel MKL, which is not used.", {"VERBOSE_OFF": 0, "VERBOSE_ON": 1}, {}, _NO, False),
     "mkldnn": (
         "oneDNN, which is not used.",
-        {"enabled": True, "deterministic": False, "allow_tf32": True},
+        {"enabled": True, "deterministic": False, "allow_tf32": True, "fp32_precision": "none"},
         {"enabled": False},
         _NO,
         True,
@@ -88,6 +88,10 @@ LIBRARIES: dict[str, tuple[str, dict[str, Any], dict[str, Any], str, bool]] = {
 }  # fmt: skip
 
 
+#: Of some libraries, what has a precision of its own.
+_PARTS = {"cudnn": ("conv", "rnn"), "mkldnn": ("matmul", "conv", "rnn")}
+
+
 class verbose:
     """Context manager that would have MKL print its calls: nothing."""
 
@@ -106,6 +110,8 @@ def library(name: str) -> Any:
     doc, switches, changed, answers, settable = LIBRARIES[name]
     module = ModuleType(f"{__package__}.{name}", doc)
     vars(module).update(switches, **answering(module.__name__, answers))
+    for part in _PARTS.get(name, ()):
+        setattr(module, part, SimpleNamespace(fp32_precision="tf32" if name == "cudnn" else "none"))
     if name == "mkl":
         module.verbose = verbose  # type: ignore[attr-defined]
     if settable:

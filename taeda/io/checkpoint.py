@@ -129,11 +129,13 @@ def load(
         if mmap:
             raise ValueError("f must be a file path in order to use the mmap argument")
         return _load_bytes(read_all(f), map_location, False, unpickle)
-    with open(f, "rb") as file:
+    shared = bool(mmap) and options.map_shared
+    with open(f, "r+b" if shared else "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if not size:
             raise EOFError(f"load: Ran out of input: {os.fspath(f)!r} is empty")
-        access = memory_map.ACCESS_COPY if mmap else memory_map.ACCESS_READ
+        private = memory_map.ACCESS_COPY if mmap else memory_map.ACCESS_READ
+        access = memory_map.ACCESS_WRITE if shared else private
         mapped = memory_map.mmap(file.fileno(), 0, access=access)
     return _load_bytes(mapped, map_location, bool(mmap), unpickle)
 

@@ -13,12 +13,14 @@ class Options(threading.local):
         checksums: write checksums of records.
         byteorder: the order of bytes in archives that do not say it, as ``sys.byteorder`` names them.
         mmap: map files where a call does not say whether to.
+        map_shared: what is written to a tensor of a mapped file goes to the file.
     """
 
     skip_data = False
     checksums = True
     byteorder: str = "little"
     mmap = False
+    map_shared = False
 
 
 options = Options()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from .._core.scripting import is_scripting
 from ..futures import Future
@@ -17,15 +17,11 @@ _MARK = "_torchscript_modifier"
 OVERLOADS: dict[tuple[str, str], list[Any]] = {}
 
 
-class Attribute:
+class Attribute(NamedTuple):
     """An attribute with its type: ``value`` and ``type``."""
 
-    def __init__(self, value: Any, type: Any) -> None:
-        self.value = value
-        self.type = type
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter((self.value, self.type))
+    value: Any
+    type: Any
 
 
 def key_of(fn: Any) -> tuple[str, str]:

@@ -61,6 +61,7 @@ from ..ops.statistics import pdist
 from . import grad
 from ._attention import canonical_mask as _canonical_mask
 from ._attention import multi_head_attention_forward
+from ._grouped_mm import ScalingType, SwizzleType, grouped_mm, scaled_mm
 from ._linear_cross_entropy import LinearCrossEntropyOptions, linear_cross_entropy
 
 
@@ -1033,6 +1034,6 @@ for _name, _function in list(globals().items()):
         globals()[_name] = Composite(_function, _name, *_named(_function))
 
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name not in (
-    "Any", "Callable", "Composite", "LinearCrossEntropyOptions", "Tensor", "annotations", "inspect", "math", "taeda",
-    "warnings",
+    "Any", "Callable", "Composite", "LinearCrossEntropyOptions", "ScalingType", "SwizzleType", "Tensor", "annotations",
+    "inspect", "math", "taeda", "warnings",
 ))  # fmt: skip

@@ -8,6 +8,8 @@ from typing import Any
 from .. import Number, Size, Tensor, _device, _dtype, return_types
 from .._core.tensor import Composite as Composite
 from ..nn._linear_cross_entropy import LinearCrossEntropyOptions as LinearCrossEntropyOptions
+from ..nn._grouped_mm import ScalingType as ScalingType
+from ..nn._grouped_mm import SwizzleType as SwizzleType
 _bounds: Any
 _canonical_mask: Any
 _drop_channels: Any
@@ -236,6 +238,10 @@ def group_norm(
     cudnn_enabled: builtins.bool = True
 ) -> Tensor:
     r"""``(input - mean) / sqrt(var + eps) * weight + bias`` with the mean and the variance of each ..."""
+def grouped_mm(
+    mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
+) -> Tensor:
+    r"""A matrix product for each of several groups, as of the experts in a mixture of experts."""
 def gumbel_softmax(
     logits: Tensor, tau: builtins.float = 1, hard: builtins.bool = False, eps: builtins.float = 1e-10, dim: builtins.int
     = -1
@@ -462,6 +468,12 @@ def scaled_dot_product_attention(
     builtins.bool = False, scale: builtins.float | None = None, enable_gqa: builtins.bool = False
 ) -> Tensor:
     r"""``softmax(query @ key^T * scale + mask) @ value``: for each query a mean of the values, weighted ..."""
+def scaled_mm(
+    mat_a: Tensor, mat_b: Tensor, scale_a: Any, scale_recipe_a: Any, scale_b: Any, scale_recipe_b: Any, swizzle_a: Any =
+    None, swizzle_b: Any = None, bias: Tensor | None = None, output_dtype: Any = ..., contraction_dim: Any = ...,
+    use_fast_accum: builtins.bool = False
+) -> Tensor:
+    r"""The product of two float8 matrices times scales, plus ``bias``, computed in float32."""
 def selu(input: Tensor, inplace: builtins.bool = False) -> Tensor:
     r"""``scale * (max(0, x) + min(0, alpha * (exp(x) - 1)))``, ``scale = 1.0507``, ``alpha = 1.6733`` ..."""
 def selu_(input: Tensor) -> Tensor:

@@ -334,8 +334,8 @@ def test_functional_names():
         and not hasattr(nn.functional, name)
     ]
     known = {  # dispatch helpers of PyTorch's own, low-precision products, and pooling under second names
-        "assert_int_or_pair", "boolean_dispatch", "grouped_mm", "handle_torch_function", "has_torch_function",
-        "has_torch_function_unary", "has_torch_function_variadic", "linear_cross_entropy", "scaled_grouped_mm", "scaled_mm",
+        "assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "has_torch_function",
+        "has_torch_function_unary", "has_torch_function_variadic", "linear_cross_entropy", "scaled_grouped_mm",
     }  # fmt: skip
     assert [n for n in missing if n not in known and not n.endswith("_with_indices")] == []
 

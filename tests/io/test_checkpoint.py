@@ -2,6 +2,7 @@
 
 import io
 import json
+import mmap
 import os
 import pickle
 import random
@@ -89,6 +90,12 @@ def test_mmap(tmp_path):
     assert files.load(path)["a"][0, 1].item() == 1.0
     with pytest.raises(ValueError, match="path"):
         files.load(io.BytesIO(before), mmap=True)
+    with serialization.set_default_mmap_options(mmap.MAP_SHARED):
+        files.load(path, mmap=True)["a"].fill_(5.0)
+    assert serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
+    assert files.load(path, mmap=True)["a"][0, 1].item() == 5.0
+    with pytest.raises(ValueError, match="MAP_PRIVATE"):
+        serialization.set_default_mmap_options(7)
 
 
 def test_a_write_that_fails_leaves_the_file_alone(tmp_path):

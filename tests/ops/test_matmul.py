@@ -285,3 +285,36 @@ def test_a_product_does_not_depend_on_where_its_operands_begin(m, k, n):
         for shift in (1, 4, 8):
             moved = taeda.empty(k * n + shift)[shift:].view(k, n).copy_(b)
             assert taeda.equal(rows @ moved, expected)
+
+
+def test_products_of_groups():
+    a, b, ends = taeda.randn(6, 4), taeda.randn(2, 4, 3), taeda.tensor([2, 5], dtype=taeda.int32)
+    a.requires_grad_()
+    made = F.grouped_mm(a, b, offs=ends)
+    made.sum().backward()
+    assert a.grad[5].tolist() == [0.0] * 4 and made[5].tolist() == [0.0] * 3
+    np.testing.assert_allclose(made[:2].detach(), (a[:2] @ b[0]).detach(), rtol=1e-5)
+    np.testing.assert_allclose(made[2:5].detach(), (a[2:5] @ b[1]).detach(), rtol=1e-5)
+    by_columns = F.grouped_mm(b.mT, a.detach().t(), offs=ends)
+    np.testing.assert_allclose(by_columns.t(), made.detach(), rtol=1e-5)
+    summed = F.grouped_mm(taeda.randn(3, 6), a.detach(), offs=ends)
+    assert summed.shape == (2, 3, 4)
+    assert F.grouped_mm(b, b.mT).shape == (2, 4, 4)
+    assert F.grouped_mm(a.to("meta"), b.to("meta"), offs=ends.to("meta")).shape == (6, 3)
+    for wrong in ({}, {"offs": ends.long()}, {"offs": ends, "bias": taeda.ones(3)}, {"offs": ends[:1]}):
+        with pytest.raises(RuntimeError):
+            F.grouped_mm(a, b, **wrong)
+
+
+def test_products_with_scales():
+    eye = taeda.eye(2).to(taeda.float8_e4m3fn)
+    row, whole = F.ScalingType.RowWise, F.ScalingType.TensorWise
+    made = F.scaled_mm(eye, eye, taeda.tensor([[2.0], [3.0]]), row, taeda.tensor([[5.0, 7.0]]), row)
+    assert made.dtype is taeda.bfloat16 and made.tolist() == [[10.0, 0.0], [0.0, 21.0]]
+    one = taeda.ones(())
+    made = F.scaled_mm(eye, eye, [one], [whole], one, whole, bias=taeda.ones(2), output_dtype=taeda.float32)
+    assert made.tolist() == [[2.0, 1.0], [1.0, 2.0]]
+    with pytest.raises(NotImplementedError):
+        F.scaled_mm(eye, eye, one, F.ScalingType.BlockWise1x16, one, whole)
+    with pytest.raises(ValueError, match="RowWise"):
+        F.scaled_mm(eye, eye, one, row, one, whole)
