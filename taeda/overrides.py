@@ -153,7 +153,11 @@ def has_torch_function(relevant_args: Iterable) -> bool:
         return False
     if _modes():
         return True
-    return not state & _NO_SUBCLASSES and any(_overrides(type(x)) for x in relevant_args)
+    if not state & _NO_SUBCLASSES:
+        for x in relevant_args:
+            if _overrides(type(x)):
+                return True
+    return False
 
 
 def has_torch_function_unary(x: Any) -> bool:

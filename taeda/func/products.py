@@ -82,6 +82,8 @@ def _linear(call: Call) -> Any:
     x, weight, bias = call["input"], call["weight"], call["bias"]
     if call.only("input"):
         return call()
+    if weight.dim() > 2:
+        raise RuntimeError(f"linear: expected a weight of 1 or 2 dimensions in each example, got {list(weight.shape)}")
     with modes([*_core.mode_stack(), call.mode]):
         made = OPS["matmul"](x, weight if weight.dim() == 1 else weight.transpose(0, 1))
         return made if bias is None else made + bias

@@ -14,6 +14,7 @@ from typing import Any
 
 import taeda
 
+from .. import _core
 from .._typed import Tensor
 from ..overrides import handle_torch_function, has_torch_function
 
@@ -121,13 +122,19 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 
 
 def _drawn_uniform(tensor: Tensor, a: float, b: float, generator: Any) -> Tensor:
-    with taeda.no_grad():
+    previous = _core.set_grad_enabled(False)  # less than the time of a context manager's object
+    try:
         return tensor.uniform_(a, b, generator=generator)
+    finally:
+        _core.restore_grad_mode(previous)
 
 
 def _drawn_normal(tensor: Tensor, mean: float, std: float, generator: Any) -> Tensor:
-    with taeda.no_grad():
+    previous = _core.set_grad_enabled(False)
+    try:
         return tensor.normal_(mean, std, generator=generator)
+    finally:
+        _core.restore_grad_mode(previous)
 
 
 def trunc_normal_(

@@ -126,3 +126,10 @@ def test_what_has_other_sizes_in_memory_is_not_resized():
 def test_products_of_examples_with_other_dimensions_are_errors(name, shapes):
     with pytest.raises(RuntimeError, match="do not fit"):
         vmap(getattr(taeda, name))(*[taeda.ones(2, *shape) for shape in shapes])
+
+
+def test_linear_takes_a_matrix_of_each_example():
+    x, linear = taeda.ones(2, 4, 3), taeda.nn.functional.linear
+    assert vmap(linear)(x, taeda.ones(2, 5, 3)).shape == (2, 4, 5)
+    with pytest.raises(RuntimeError, match="1 or 2 dimensions"):
+        vmap(linear)(x, taeda.ones(2, 4, 5, 3))
