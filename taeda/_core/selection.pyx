@@ -45,7 +45,7 @@ from .tensor cimport (
     empty_tensor,
     host_tensor,
     uploaded,
-    wrap_dim,
+    wrap_dim, has_mode,
 )
 
 
@@ -642,7 +642,7 @@ cdef Tensor split_index(Tensor t, object index, list places):
             trivial = False
             if is_mask(x):
                 basic.append(None)  # a dimension of size 1, kept or dropped
-                places.append(one_mask(bool(item)))
+                places.append(item.reshape(1) if has_mode() else one_mask(bool(item)))  # a mode sees no bool
             elif x.holds == NOTHING and item._value_per_example:
                 basic.append(ALL)
                 places.append(as_index_tensor(item))

@@ -403,3 +403,112 @@ def test_other_memory_and_sizes_in_place(function):
     made = export.export(Forward(function), (x,))
     for program in (made.module(), made.run_decompositions().module(), make_fx(function)(x)):
         assert program(x * 3).equal(function(x * 3))
+
+
+def _resized(x):
+    b = taeda.tensor(0.0)
+    b.resize_(3)
+    b.fill_(2)
+    return x.new_ones(b.shape), b.view(-1) * b.shape[0]
+
+
+def _of_other_memory(x):
+    b = taeda.tensor([0.0])
+    b.set_(x + 1)
+    return b.mul_(2) * b.shape[0], b.numel() * x
+
+
+def _conditions(x):
+    step = taeda.tensor(0)
+    for _ in range(int(taeda.tensor(3))):
+        step += 1
+    if step > 2 and bool(taeda.tensor([1, 2]).sum() == 3):
+        x = x * 2
+    return x * int(step), x * sum(taeda.tensor([1, 2]).tolist()), x * [1.0, 2.0, 3.0][taeda.tensor(1)], f"{step}" == "3"
+
+
+def _sizes(x):
+    t = taeda.tensor([1, 2])
+    return x.view(t[1]) * 1, x[taeda.tensor(1)], x[taeda.tensor([True, False])]
+
+
+@pytest.mark.parametrize("function", [_resized, _of_other_memory, _conditions, _sizes])
+def test_tensors_of_pythons_values_have_sizes_and_values_while_a_program_is_recorded(function):
+    x = taeda.tensor([1.0, 2.0])
+    for program in programs(Forward(function), (x,)):
+        for given in (x, -x, x):
+            close(program(given), function(given))
+
+
+@pytest.mark.parametrize("change", [lambda c, x: c.set_(x * 2), lambda c, x: c.resize_(x.shape[0]).fill_(3)])
+def test_changed_sizes_are_dynamic(change):
+    def function(x):
+        c = taeda.tensor([0.0])
+        change(c, x)
+        return c * c.shape[0]
+
+    made = export.export(Forward(function), (taeda.ones(3),), dynamic_shapes=(({0: export.Dim("n")},),))
+    for n in (3, 5, 2):
+        assert made.module()(taeda.ones(n)).equal(function(taeda.ones(n)))
+
+
+def test_values_that_numpy_may_not_write():
+    def function(x):
+        y = taeda.tensor([1.0, 2.0])
+        z = y * x
+        y.numpy()[0] = 7
+        return z + y
+
+    x = taeda.tensor([1.0, 2.0])
+    for record in (lambda: export.export(Forward(function), (x,)), lambda: make_fx(function)(x)):
+        with pytest.raises(ValueError, match="read-only"):
+            record()
+
+
+def test_what_a_program_cannot_say():
+    def data(x):
+        y = x * 1
+        y.data = x * 2
+        return y
+
+    def swapped(x):
+        y = x * 1
+        taeda.utils.swap_tensors(y, x * 2)
+        return y
+
+    x = taeda.tensor([1.0, 2.0])
+    for function in (data, swapped, lambda x: (x * 1).apply_(lambda v: v + 1)):
+        for record in (
+            lambda f=function: export.export(Forward(f), (x,)), lambda f=function: make_fx(f)(x),
+            lambda f=function: taeda.jit.trace(f, x),
+        ):  # fmt: skip
+            with pytest.raises((RuntimeError, NotImplementedError), match=r"no step of a program|no data|a Python list"):
+                record()
+    assert taeda.compile(data, backend=lambda module, args: module)(x).equal(data(x))
+
+
+@pytest.mark.parametrize("change", [lambda t: t.unsqueeze_(0), lambda t: t.set_(t.clone() * 2)])
+def test_inputs_and_buffers_of_other_memory_are_not_decomposed(change):
+    def forward(m, x):
+        change(m.total)
+        return m.total * 1
+
+    made = export.export(Statistics(forward), (taeda.ones(4, 3),))
+    with pytest.raises(RuntimeError, match="'total' gets other memory or another form"):
+        made.run_decompositions()
+
+
+def test_memory_formats_in_files():
+    def function(x):
+        y = (x * 2).t().contiguous().t()
+        y[0].add_(1)
+        return y * 1
+
+    x = taeda.arange(8.0).view(2, 4)
+    for program in programs(Forward(function), (x,)):
+        assert program(x).equal(function(x))
+
+
+def test_conjugated_views_keep_their_sign_on_meta():
+    z = taeda.zeros(2, dtype=taeda.complex64, device="meta").conj()
+    assert z.is_conj() and z.imag.is_neg() and not z.resolve_conj().is_conj() and not (z + 1).is_conj()

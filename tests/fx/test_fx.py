@@ -726,3 +726,71 @@ def test_code_lives_as_long_as_its_module():
     del module
     gc.collect()
     assert file not in linecache.cache
+
+
+def test_make_fx_records_control_flow():
+    from taeda.func.control_flow import while_loop
+    from taeda.fx.experimental.proxy_tensor import make_fx
+
+    k = taeda.tensor([3.0, 4.0])
+
+    def branch(x):
+        t, u = taeda.tensor([5.0, 6.0]), x * 2
+        inner = lambda x: taeda.cond(x[0] > 2, lambda x: x + t * u + k, lambda x: x - u, (x,))  # noqa: E731
+        y = taeda.cond(x.sum() > 0, inner, lambda x: x - t, (x,))
+        t.add_(1)
+        return y * t
+
+    def loop(x):
+        n = x * 0.1
+        return while_loop(lambda i, t: i < t.sum(), lambda i, t: (i + 1, t - n), (taeda.tensor(0.0), x))[1]
+
+    x = taeda.tensor([1.0, 2.0])
+    for function in (branch, loop):
+        module = make_fx(function)(x)
+        for given in (x, -x, x * 3):
+            assert module(given).equal(function(given))
+        if function is branch:
+            with pytest.raises(RuntimeError, match="a trace has no cond"):
+                taeda.jit.trace(branch, x)
+    with pytest.raises(RuntimeError, match="writes to a tensor from outside"):
+        make_fx(lambda x: taeda.cond(x.sum() > 0, lambda x: x.add_(1), lambda x: x * 1, (x,)))(x)
+    w = taeda.ones(2, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="derivative of cond"):
+        make_fx(lambda x: taeda.autograd.grad(taeda.cond(x.sum() > 0, lambda x: x * w, lambda x: x, (x,)).sum(), w))(x)
+
+
+def test_make_fx_refuses_values_that_leave_the_program():
+    from taeda.fx.experimental.proxy_tensor import make_fx
+
+    x = taeda.tensor([1.0, 2.0])
+    for function in (
+        lambda x: x * x.sum().item(), lambda x: x if x.sum() > 0 else -x, lambda x: taeda.tensor(x.tolist()),
+        lambda x: x * float(x.numpy()[0]),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="depends on the inputs is converted to a Python"):
+            make_fx(function)(x)
+    module = make_fx(lambda x: x * int(taeda.tensor(3) + 1) * len(repr(x)))(x)
+    assert module(-x).equal(-x * 4 * len(repr(x)))
+
+
+def test_make_fx_makes_new_memory_in_every_run():
+    from taeda.fx.experimental.proxy_tensor import make_fx
+
+    module = make_fx(lambda x: (x.new_ones(2), taeda.zeros_like(x)))(taeda.ones(2))
+    first = module(taeda.ones(2))
+    module(taeda.ones(2))[0].add_(5)
+    assert first[0].tolist() == [1.0, 1.0]
+
+
+def test_masks_without_dimensions():
+    from taeda.fx.experimental.proxy_tensor import make_fx
+
+    def function(x):
+        y = x * 1
+        y[x.sum() > 2] = 1
+        return y
+
+    x = taeda.ones(3)
+    for program in (make_fx(function)(x), taeda.jit.trace(function, x)):
+        assert program(-x).equal(function(-x))
