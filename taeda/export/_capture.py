@@ -238,7 +238,7 @@ class Capture(Numbers):
         if sum(x.numel() for x in results) > _MOST:
             return
         with self.aside():
-            values = map_aggregate(given, lambda x: x.constant[0] if isinstance(x, Traced) else x)
+            values = map_aggregate(given, lambda x: x.constant[0] if isinstance(x, Traced) and x.constant else x)
             if written:
                 values = (values[0][0].clone(), *values[0][1:]), values[1]
             computed = [x for x in pytree.tree_leaves(function(*values[0], **values[1])) if isinstance(x, Tensor)]

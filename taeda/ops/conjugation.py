@@ -55,10 +55,9 @@ def conj(input):
     """
     if not input.is_complex():
         return input
-    alone = all(
-        hasattr(mode, "note_made") for mode in _core.mode_stack()
-    )  # others than those that record know no views
-    return conjugated_view(input) if alone else conj_physical(input)
+    if not _core.is_mode_active() or all(hasattr(mode, "note_made") for mode in _core.mode_stack()):
+        return conjugated_view(input)
+    return conj_physical(input)  # modes other than those that record know no such views
 
 
 @composite(meta="form")

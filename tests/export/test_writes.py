@@ -482,7 +482,9 @@ def test_what_a_program_cannot_say():
             lambda f=function: export.export(Forward(f), (x,)), lambda f=function: make_fx(f)(x),
             lambda f=function: taeda.jit.trace(f, x),
         ):  # fmt: skip
-            with pytest.raises((RuntimeError, NotImplementedError), match=r"no step of a program|no data|a Python list"):
+            with pytest.raises(
+                (RuntimeError, NotImplementedError), match=r"no step of a program|no data|a Python list"
+            ):
                 record()
     assert taeda.compile(data, backend=lambda module, args: module)(x).equal(data(x))
 

@@ -64,7 +64,7 @@ def record(mode: Any, name: str, functions: Sequence[Callable], operands: Sequen
     else:
         if forms[1] != forms[2]:
             raise RuntimeError(f"while_loop: body_fn must give tensors like {forms[2]}, which it takes; got {forms[1]}")
-        made, out_spec = pytree.tree_flatten(control_flow.while_loop(*functions, tuple(operands)))
+        made, out_spec = pytree.tree_flatten(control_flow.while_loop(functions[0], functions[1], tuple(operands)))
         args = (*graphs, given[: len(leaves)], given[len(leaves) :])
     if _core.is_grad_enabled() and any(x.requires_grad for x in (*made, *leaves, *outside)):
         made = list(_NoDerivative.apply(name, len(made), *made, *leaves, *outside))
