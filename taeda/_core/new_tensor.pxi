@@ -201,9 +201,10 @@ cdef Tensor empty_strided_like(int dtype, Tensor like, bint late=False):
     """As ``like``, which is dense, with its strides."""
     cdef Tensor t = empty_tensor(dtype, like.nd, like.sizes, late)
     cdef int i
-    for i in range(like.nd):
-        t.strides[i] = like.strides[i]
-    t.contiguous = like.contiguous
+    if not like.contiguous:
+        for i in range(like.nd):
+            t.strides[i] = like.strides[i]
+        t.contiguous = compute_contiguous(t)
     return t
 
 

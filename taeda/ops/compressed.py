@@ -550,6 +550,14 @@ def _zeros_like(input: CompressedTensor, *, dtype=None, requires_grad=False, **k
     return made.requires_grad_(requires_grad)
 
 
+@_rule("empty_like")
+def _empty_like(input: CompressedTensor, *, dtype=None, requires_grad=False, **kwargs):
+    """The places of ``input``, with any values."""
+    values = input._v.detach().new_empty(input._v.shape, dtype=dtype or input.dtype)
+    made = input._of(input._starts.clone(), input._others.clone(), values, input.shape)
+    return made.requires_grad_(requires_grad)
+
+
 @_rule("zero_")
 def _zero_(input: CompressedTensor):
     n = input._starts.dim() - 1

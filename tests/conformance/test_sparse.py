@@ -393,6 +393,7 @@ FACTORIES = {
     "new_empty of sparse as it is": lambda t, layout: sample(t).new_empty(4),
     "new_zeros of rows as they are": lambda t, layout: t.ones(2, 3).to_sparse_csr().new_zeros(4, 2),
     "zeros_like of rows": lambda t, layout: t.zeros_like(t.ones(2, 3).to_sparse_csr()),
+    "empty_like of rows": lambda t, layout: t.empty_like(t.ones(2, 3).to_sparse_csr()),
 }
 
 
