@@ -45,19 +45,21 @@ cdef inline bint is_same(object now, object then) except -1:
 
 @cython.final
 cdef class KeptDict:
-    """Entries of a dict."""
+    """Entries of a dict, or of an object of a class derived from dict."""
 
-    cdef dict where
+    cdef object where
     cdef list names, values
     cdef PyObject** items        # names and values in turn, as they are met in the dict; of all that it has
     cdef Py_ssize_t size         # -1 where the dict may have others
+    cdef bint plain              # of no derived class, which may keep an order of its own
     cdef int64_t version         # when the values were as they are here; 0 where that is not known
 
-    def __cinit__(self, dict where, list names, bint whole):
+    def __cinit__(self, where, list names, bint whole):
         cdef Py_ssize_t i
+        self.plain = type(where) is dict
         self.version = dict_version(<PyObject*>where)
         self.where, self.names, self.size = where, names, len(where) if whole else -1
-        self.values = [where.get(name) for name in names]
+        self.values = [(<dict>where).get(name) for name in names]
         if whole:
             self.items = <PyObject**>malloc((2 * self.size + 1) * sizeof(PyObject*))
             if self.items == NULL:
@@ -73,6 +75,8 @@ cdef class KeptDict:
         cdef Py_ssize_t at = 0, i = 0
         cdef PyObject* name
         cdef PyObject* value
+        if not self.plain:
+            return False
         if self.version and self.version == dict_version(<PyObject*>self.where):
             return True
         if self.size < 0 or PyDict_Size(self.where) != self.size:
@@ -90,6 +94,8 @@ cdef class KeptDict:
         cdef int64_t version = dict_version(<PyObject*>self.where)
         if self.size >= 0 and PyDict_Size(self.where) != self.size:
             return "the entries of a dict" if not self.names else f"the entries of a dict with {self.names[0]!r}"
+        if self.size >= 0 and not self.plain and list(self.where) != self.names:
+            return "the order of a dict"
         for i in range(len(self.names)):
             found = PyDict_GetItemWithError(self.where, self.names[i])
             if found != <PyObject*>self.values[i] and (found == NULL or not is_same(<object>found, self.values[i])):
@@ -130,7 +136,7 @@ cdef class Guard:
         self.dicts, self.sequences, self.sets, self.cells = [], [], [], []
         self.tensors, self.storages = [], {}
 
-    def keep_dict(self, dict where, list names, bint whole):
+    def keep_dict(self, where, list names, bint whole):
         """Expect the values of ``names`` in ``where``; with ``whole``, where they are all names in order, no others."""
         self.dicts.append(KeptDict(where, names, whole))
 
@@ -138,9 +144,9 @@ cdef class Guard:
         """Expect the items of a list or tuple."""
         self.sequences.append((where, list(where)))
 
-    def keep_set(self, set where):
+    def keep_set(self, where):
         """Expect the items of a set."""
-        self.sets.append((where, where.copy()))
+        self.sets.append((where, set(where)))
 
     def keep_class(self, cls, list names):
         """Expect the attributes ``names`` of a class."""
@@ -183,7 +189,7 @@ cdef class Guard:
                 if not is_same(where[i], values[i]):
                     return f"a list of {len(values)}"
         for where, known in self.sets:
-            if (len(<set>where) or len(<set>known)) and <set>where != <set>known:
+            if (len(where) or len(<set>known)) and where != known:
                 return f"a set of {len(<set>known)}"
         for cell, value, name in self.cells:
             found = PyCell_GET(cell)

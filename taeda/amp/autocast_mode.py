@@ -171,7 +171,10 @@ class autocast:
     def __enter__(self) -> autocast:
         stack = _core.mode_stack()
         entered = self.__dict__.setdefault("_entered", [])
-        entered.append((stack, get_autocast_dtype(self.device), is_autocast_enabled(self.device)))
+        entered.append(
+            (stack, get_autocast_dtype(self.device), is_autocast_enabled(self.device), is_autocast_cache_enabled())
+        )
+        set_autocast_cache_enabled(self._cache_enabled)
         _state.depth = _get("depth", 0) + 1
         _state.__dict__.setdefault("enabled", {})[self.device] = self._enabled
         _dtypes()[self.device] = self.fast_dtype
@@ -184,7 +187,8 @@ class autocast:
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        stack, dtype, enabled = self._entered.pop()  # type: ignore[attr-defined]
+        stack, dtype, enabled, cached = self._entered.pop()  # type: ignore[attr-defined]
+        set_autocast_cache_enabled(cached)
         _state.depth -= 1
         if _state.depth == 0:
             clear_autocast_cache()

@@ -215,11 +215,14 @@ class Tracer(TracerBase):
         for name, held in named:
             if value is held:
                 if name not in cache:
-                    factory = None
-                    if self.param_shapes_constant:
-                        factory = lambda node: ParameterProxy(self, node, name, value)  # noqa: B023, E731
-                    options = {"proxy_factory_fn": factory} if factory else {}
-                    cache[name] = self.create_proxy("get_attr", name, (), {}, **options)  # type: ignore[arg-type]
+                    options: dict[str, Any] = {}
+                    # a subclass whose method takes no factory gets plain Proxies
+                    if (
+                        self.param_shapes_constant
+                        and "proxy_factory_fn" in inspect.signature(self.create_proxy).parameters
+                    ):
+                        options["proxy_factory_fn"] = lambda node: ParameterProxy(self, node, name, value)  # noqa: B023
+                    cache[name] = self.create_proxy("get_attr", name, (), {}, **options)
                 return cache[name]
         return value
 

@@ -539,10 +539,10 @@ def _library_names(name: str) -> Any:
 def signature(
     node: ast.FunctionDef, source: Source, names: Callable, owner: ClassType | None, fn: Any
 ) -> tuple[list[Parameter], Type | None]:
-    """Parameters and declared result of a definition."""
+    """Parameters and declared result of a definition. Those of an unused function have any type."""
     front = SourceFrontend(ir.Function("types", [], NONE), source, names)
-    a = node.args
-    if a.vararg is not None or a.kwarg is not None:
+    a, unused = node.args, marks.is_unused(fn)
+    if not unused and (a.vararg is not None or a.kwarg is not None):
         source.fail(
             node,
             "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults",
@@ -561,7 +561,7 @@ def signature(
             assert owner is not None
             t: Type = owner
         else:
-            t = front.annotation(arg.annotation)
+            t = ANY if unused else front.annotation(arg.annotation)
         if default is not REQUIRED:
             default = _default(default, t, arg, source)
         single = isinstance(arg.annotation, ast.Subscript) and t == list_of(INT) and isinstance(default, int)

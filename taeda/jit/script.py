@@ -49,9 +49,6 @@ def _module_method(module: nn.Module, kind: ClassType, name: str) -> Any:
     if short in kind.pre_hooks or short in kind.hooks:
         hooks = [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
         return compile_method(next(h for h in hooks if h.__name__ == short), kind, None, f"{kind.name}.{name}")
-    instance = vars(module).get(name)
-    if isinstance(instance, python_types.MethodType):
-        return compile_method(instance.__func__, kind, type(module), f"{kind.name}.{name}")
     for cls in type(module).__mro__:
         if cls is nn.Module:
             break
@@ -261,7 +258,7 @@ def _add_values(
             t = wanted if wanted is not None else _type_of_attribute(value)
             made._attributes[name] = _convert(value, t)
             kind.attributes[name] = t
-        except (TypeError, Mismatch):
+        except (TypeError, Mismatch, NotImplementedError):  # the last of a class's own `__len__`
             continue  # a script that uses it gets an error that it does not exist
 
 

@@ -85,8 +85,32 @@ def parse_function(fn: Any) -> tuple[ast.FunctionDef, Source]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == fn.__name__:
             if isinstance(node, ast.AsyncFunctionDef):
                 source.fail(node, "async functions aren't supported", UnsupportedNodeError)
+            if {"slice", "Ellipsis"} & {*fn.__code__.co_names} - fn.__globals__.keys():
+                _write_slices(node)
             return node, source  # type: ignore[return-value]
     raise CompileError(f"expected a function that is defined with def, got {fn}: lambda expressions aren't supported")
+
+
+def _write_slices(function: ast.AST) -> None:
+    """``x[slice(a, b), Ellipsis]`` as ``x[a:b, ...]``: code that :mod:`taeda.fx` writes has the former."""
+
+    def written(index: ast.expr) -> ast.expr:
+        if isinstance(index, ast.Name) and index.id == "Ellipsis":
+            return ast.copy_location(ast.Constant(...), index)
+        if not isinstance(index, ast.Call) or not isinstance(index.func, ast.Name) or index.func.id != "slice":
+            return index
+        bounds = [None if isinstance(b, ast.Constant) and b.value is None else b for b in index.args]
+        if index.keywords or not 1 <= len(bounds) <= 3:
+            return index
+        lower, upper, step = [None, *bounds, None] if len(bounds) == 1 else [*bounds, None][:3]
+        return ast.copy_location(ast.Slice(lower, upper, step), index)
+
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript):
+            if isinstance(node.slice, ast.Tuple):
+                node.slice.elts = [written(e) for e in node.slice.elts]
+            else:
+                node.slice = written(node.slice)
 
 
 _COMMENT = re.compile(r"#(\s*type\s*):\s*(\(.*)$")

@@ -663,10 +663,11 @@ class Statements(Part):
         if NONE not in choices(a.type) and a.type is not ANY:
             return ir.Const(not positive, BOOL), {}, {}
         op = self.op("aten::__is__" if positive else "aten::__isnot__", [a, b], {}, node)
-        none, rest = self._narrowed(left, [NONE]), self._narrowed(left, [t for t in choices(a.type) if t is not NONE])
         if a.type is ANY:
             return op, {}, {}
-        return (op, none, rest) if positive else (op, rest, none)
+        # where it is None it stays Optional: the branch may assign the other type
+        rest = self._narrowed(left, [t for t in choices(a.type) if t is not NONE])
+        return (op, {}, rest) if positive else (op, rest, {})
 
     def _narrowed(self, node: ast.expr, types: list[Type]) -> Scope:
         """The variable that ``node`` is, as one of some types."""

@@ -346,8 +346,12 @@ def _enter(name: str, module: types.ModuleType) -> None:
         sys.modules[f"torch.{inner}"] = module
         _name_what_is_missing(module)
     for label, value in list(vars(module).items()):
-        own = isinstance(value, type) and value.__module__ == name and label == value.__qualname__
-        if own and value.__flags__ & _HEAP_TYPE:  # the others are those of `_core.set_namespace`
+        # modes of packages recognise the functions of `nn.init` by their module, to leave values out
+        kinds = (type, types.FunctionType) if inner == "nn.init" else type
+        own = isinstance(value, kinds) and value.__module__ == name and label == value.__qualname__
+        if own and (
+            not isinstance(value, type) or value.__flags__ & _HEAP_TYPE
+        ):  # the others are those of `_core.set_namespace`
             _renamed.append((value, name))
             value.__module__ = "torch" if inner in RENAMED else f"torch.{_CLASSES_OF.get(inner, inner)}".rstrip(".")
 

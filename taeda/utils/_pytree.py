@@ -26,8 +26,8 @@ KeyEntry = Any
 class _Node(NamedTuple):
     """The functions that flatten and rebuild a class."""
 
-    flatten: Callable[[Any], tuple[Iterable, Any]]
-    unflatten: Callable[[Iterable, Any], Any]
+    flatten_fn: Callable[[Any], tuple[Iterable, Any]]
+    unflatten_fn: Callable[[Iterable, Any], Any]
     keys: Callable[[Any, Any], list]
 
 
@@ -251,7 +251,7 @@ class TreeSpec:
         kind = _kind(tree)
         if kind is not self.type:
             raise ValueError(f"Type mismatch; expected {self.type!r}, but got {kind!r}.")
-        children, context = SUPPORTED_NODES[kind].flatten(tree)
+        children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
         children = list(children)
         if len(children) != self.num_children:
             raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(children)}.")
@@ -280,7 +280,7 @@ class TreeSpec:
         if self.type is None:
             return next(leaves)
         children = [next(leaves) if spec is _LEAF else spec._build(leaves) for spec in self.children_specs]
-        return SUPPORTED_NODES[self.type].unflatten(children, self.context)
+        return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -331,7 +331,7 @@ def _flatten(tree: Any, leaves: list, is_leaf: Callable | None) -> TreeSpec:
     if node is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return _LEAF
-    children, context = node.flatten(tree)
+    children, context = node.flatten_fn(tree)
     return TreeSpec(kind, context, [_flatten(child, leaves, is_leaf) for child in children])
 
 
@@ -342,7 +342,7 @@ def _add_leaves(tree: Any, leaves: list, is_leaf: Callable | None) -> None:
     if node is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
     else:
-        for child in node.flatten(tree)[0]:
+        for child in node.flatten_fn(tree)[0]:
             _add_leaves(child, leaves, is_leaf)
 
 
@@ -456,7 +456,7 @@ def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Callable |
         return [tree] * treespec.num_leaves
     if treespec.is_leaf() or _kind(tree) is not treespec.type:
         return None
-    children, context = SUPPORTED_NODES[_kind(tree)].flatten(tree)
+    children, context = SUPPORTED_NODES[_kind(tree)].flatten_fn(tree)
     children = list(children)
     if len(children) != treespec.num_children or context != treespec.context:
         return None
@@ -474,7 +474,7 @@ def _with_path(tree: Any, path: tuple, found: list, is_leaf: Callable | None) ->
         found.append((path, tree))
         return
     node = SUPPORTED_NODES[_kind(tree)]
-    children, context = node.flatten(tree)
+    children, context = node.flatten_fn(tree)
     for key, child in zip(node.keys(tree, context), children, strict=True):
         _with_path(child, (*path, key), found, is_leaf)
 

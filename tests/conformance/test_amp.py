@@ -294,3 +294,14 @@ def test_dtype_and_switch_set_in_an_open_block():
 
     expected, got = dtypes(made)
     assert got == expected == ["bfloat16", "float16", "float32", "float32", "float16", "float32"]
+
+
+@pytest.mark.parametrize("t", [torch, taeda])
+def test_a_block_sets_whether_converted_parameters_are_kept(t):
+    with t.autocast("cpu", cache_enabled=False):
+        assert not t.is_autocast_cache_enabled()
+        with t.autocast("cpu"):
+            assert not t.is_autocast_cache_enabled()
+        with t.autocast("cpu", cache_enabled=True):
+            assert t.is_autocast_cache_enabled()
+    assert t.is_autocast_cache_enabled()

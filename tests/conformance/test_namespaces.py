@@ -112,6 +112,7 @@ def test_trees():
             p.tree_map(lambda x: x + 1, [t.ones(2, 3).shape]),
             p.tree_flatten(t.Size([1, 2]))[0],
             p.tree_map_only(int, lambda x: x + 1, tree),
+            p.SUPPORTED_NODES[dict].flatten_fn({"a": 1})[0],
             spec.num_leaves,
             spec.num_nodes,
             p.tree_any(lambda x: x == 3, tree),

@@ -157,3 +157,10 @@ def test_losing_writes_are_refused():
     d[0].add_(1)
     """
     assert all("had to be gathered" in err and code for _, err, code in launch(code, 2))
+
+
+def test_the_place_of_a_part():
+    from taeda.distributed.tensor import Shard
+
+    assert [Shard.local_shard_size_and_offset(7, 3, rank) for rank in range(3)] == [(3, 0), (3, 3), (1, 6)]
+    assert Shard.local_shard_size_and_offset(4, 3, 2) == (0, 4)

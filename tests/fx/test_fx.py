@@ -794,3 +794,14 @@ def test_masks_without_dimensions():
     x = taeda.ones(3)
     for program in (make_fx(function)(x), taeda.jit.trace(function, x)):
         assert program(-x).equal(function(-x))
+
+
+def test_a_tracer_whose_create_proxy_takes_no_factory(net):
+    """As in torchvision's and timm's feature extraction: parameters get plain Proxies."""
+
+    class Tracer(fx.Tracer):
+        def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, *_):
+            return super().create_proxy(kind, target, args, kwargs, name, type_expr)
+
+    graph = Tracer(param_shapes_constant=True).trace(net)
+    assert same(fx.GraphModule(net, graph)(X), net(X))

@@ -5,7 +5,7 @@ import functools
 import random
 import re
 import threading
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
 
 import numpy as np
 import pytest
@@ -385,3 +385,22 @@ def test_compile_reduces_overhead():
     assert all(p.requires_grad for p in model.parameters()) and not hasattr(other._call, "runner")
     with taeda.no_grad():
         assert_same(other(x), model(x))
+
+
+def test_state_in_classes_derived_from_dict_and_set():
+    table, members = type("Table", (OrderedDict,), {})(a=2.0, b=3.0), type("Members", (set,), {})([1])
+    static = Static(lambda x: x * next(iter(table.values())) + len(members) + counts["a"])
+    counts = defaultdict(float, a=1.0)
+
+    def change_and_compare():
+        for _ in range(4):
+            assert_same(static(taeda.ones(2)), static.function(taeda.ones(2)))
+
+    change_and_compare()
+    assert not static.refusals
+    table.move_to_end("a")
+    change_and_compare()
+    members.add(2)
+    change_and_compare()
+    counts["a"] = table["b"] = 5.0
+    change_and_compare()

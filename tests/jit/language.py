@@ -233,6 +233,14 @@ def functions(x, dim: int = 1, flag: bool = True):
     )
 
 
+@example(torch.arange(12.0).reshape(3, 4))
+def written_slices(x):
+    return (
+        x[(slice(None, None, None), slice(1, x.shape[0]))], x[slice(2)], x[(Ellipsis, slice(0, 4, 2))],
+        x[(slice(None), None, 0)], [1, 2, 3][slice(1, None)],
+    )  # fmt: skip
+
+
 @example(torch.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]]))
 def tensor_ops(x):
     values, idx = torch.sort(x, dim=-1, descending=True)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import InitVar, dataclass, field
 from enum import Enum
-from typing import Dict, List, Optional, Tuple  # noqa: UP035 (the language of scripts)
+from typing import Any, Dict, List, Optional, Tuple  # noqa: UP035 (the language of scripts)
 
 import pytest
 
@@ -401,3 +401,49 @@ def test_text_of_values_is_that_of_scripts():
     )  # fmt: skip
     assert taeda.jit.script(texts)(-0.0, ["q"])[0] == "0."
     assert taeda.jit.script(texts)(2.0**63, ["q"])[0] == "9.2233720368547758e+18"
+
+
+class Unsized(tuple):
+    def __len__(self):
+        raise NotImplementedError
+
+
+class Partly(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kinds = (Unsized((1, 2)),)
+        self.step = self.other  # of the instance: scripts have the method of the class
+
+    @taeda.jit.unused
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return args
+
+    @taeda.jit.unused
+    def other(self, x: Unknown, **kwargs):  # noqa: F821
+        return x
+
+    def step(self, x):
+        return x + 1
+
+    @taeda.jit.export
+    def update(self, x):
+        return self.step(x) if x.numel() < 5 else self.other(x)
+
+
+def test_unused_methods_may_take_anything():
+    assert taeda.jit.script(Partly()).update(taeda.ones(1)).item() == 2.0
+
+
+def chosen(x: taeda.Tensor, size: Optional[int] = None):  # noqa: UP045
+    if size is None:
+        if x.numel() > 3:
+            size = x.numel()
+        else:
+            for i in range(3):
+                size = i
+    return size
+
+
+def test_what_is_none_may_be_assigned_in_an_inner_block():
+    scripted = taeda.jit.script(chosen)
+    assert [scripted(taeda.ones(4)), scripted(taeda.ones(1)), scripted(taeda.ones(1), 7)] == [4, 2, 7]

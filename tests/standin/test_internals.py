@@ -366,3 +366,55 @@ def test_a_tracer_that_replaces_the_methods_of_modules_itself():
     assert done.returncode == 0, done.stderr
     nodes = "[('call_module', 'inner'), ('call_module', 'inner'), ('get_attr', 'scale'), ('get_attr', 'offset')]"
     assert done.stdout.split("\n")[:5] == [nodes, "False True"] * 2 + ["True True"]
+
+
+def test_the_test_case_of_pytorchs_tests():
+    """Packages' tests derive theirs from it."""
+    program = """
+import torch
+from torch.testing._internal.common_utils import TestCase, run_tests
+class Case(TestCase):
+    def test_equal(self):
+        self.assertEqual(torch.ones(2), [1.0, 1.0])
+        self.assertEqual({"a": torch.ones(1), "b": 1}, {"a": torch.ones(1), "b": 1.0})
+        self.assertEqual("text", "text")
+        self.assertNotEqual(torch.ones(1), torch.ones(1).double())
+        self.assertEqual(torch.ones(1), torch.ones(1).double() + 1e-3, exact_dtype=False, atol=1e-2, rtol=0)
+        with self.assertRaises(AssertionError):
+            self.assertEqual(torch.ones(1), torch.zeros(1))
+run_tests()
+"""
+    done = subprocess.run([sys.executable, "-m", "taeda.standin", "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_ranges_of_sizes_by_their_private_path():
+    program = """
+import torch
+from torch.utils._sympy.numbers import IntInfinity, int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
+program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(3, 2),), dynamic_shapes=({0: torch.export.Dim("n", min=2)},))
+(found,) = program.range_constraints.values()
+assert isinstance(found, ValueRanges) and isinstance(found.upper, IntInfinity) and found.upper == int_oo
+assert not isinstance(found.lower, IntInfinity)
+"""
+    done = subprocess.run([sys.executable, "-m", "taeda.standin", "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_mode_recognises_functions_that_initialise():
+    program = """
+import torch
+found = []
+class Empty(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if getattr(function, "__module__", None) == "torch.nn.init":
+            found.append(function.__name__)
+            return kwargs["tensor"]
+        return function(*args, **(kwargs or {}))
+with Empty():
+    torch.nn.Linear(2, 2), torch.nn.Embedding(2, 2)
+assert found == ["kaiming_uniform_", "uniform_", "normal_"], found
+"""
+    done = subprocess.run([sys.executable, "-m", "taeda.standin", "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -49,13 +49,13 @@ class ModuleWrapPolicy:
     """Modules of the given classes."""
 
     def __init__(self, module_classes: Iterable[type]) -> None:
-        self._classes = tuple(module_classes)
+        self._module_classes = tuple(module_classes)
 
     def __call__(self, module: Module, recurse: bool, *args: Any, **kwargs: Any) -> bool:
-        return recurse or isinstance(module, self._classes)
+        return recurse or isinstance(module, self._module_classes)
 
     def __repr__(self) -> str:
-        return f"ModuleWrapPolicy({set(self._classes)})"
+        return f"ModuleWrapPolicy({set(self._module_classes)})"
 
 
 class CustomPolicy:

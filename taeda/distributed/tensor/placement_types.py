@@ -29,6 +29,13 @@ class Shard(Placement):
 
     dim: int
 
+    @staticmethod
+    def local_shard_size_and_offset(curr_local_size: int, num_chunks: int, rank: int) -> tuple[int, int]:
+        """The size of part ``rank`` of ``num_chunks`` of a dimension, and where it begins (an empty one at the end)."""
+        full = -(-curr_local_size // num_chunks)
+        offset = min(full * rank, curr_local_size)
+        return min(full, curr_local_size - offset), offset
+
     def at(self, dim: int) -> Shard:
         """The same cut of another dimension."""
         return Shard(dim)

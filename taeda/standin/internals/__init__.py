@@ -13,7 +13,7 @@ from typing import Any
 from taeda._refuse import refused_class, refused_function
 
 #: Modules of Python that have names of PyTorch's modules.
-_OF_PYTHON = ("contextlib", "types", "typing")
+_OF_PYTHON = ("builtins", "contextlib", "types", "typing")
 
 #: By PyTorch's module: the modules that have the names, and the names; ``theirs=ours`` where they differ. A home with a
 #: dot in front is a module of this package, the others are modules of taeda, or of Python.
@@ -186,6 +186,9 @@ NAMES: dict[str, dict[str, str]] = {
     "utils._device": {".utils": "DeviceContext set_device"},
     "utils._mode_utils": {"contextlib": "no_dispatch=nullcontext", ".autograd": "all_same_mode"},
     "utils._pytree": {".utils": "arg_tree_leaves is_structseq_instance treespec_leaf"},
+    "utils._sympy": {},
+    "utils._sympy.numbers": {"builtins": "IntInfinity=float", "fx.experimental.symbolic_shapes": "int_oo"},
+    "utils._sympy.value_ranges": {"fx.experimental.symbolic_shapes": "ValueRanges"},
     "utils.benchmark.utils": {},
     "utils.benchmark.utils.common": {
         "utils.benchmark": "Measurement TaskSpec ordered_unique select_unit trim_sigfig unit_to_english"

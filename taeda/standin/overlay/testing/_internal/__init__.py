@@ -1,0 +1,1 @@
+"""What packages' tests take from PyTorch's own tests."""
