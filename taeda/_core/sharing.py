@@ -45,14 +45,14 @@ _arena = _Arena()
 def _is_shared(storage: Any) -> bool:
     if storage.device.type == "meta":
         raise RuntimeError("share_memory_(): expected memory on the CPU, got a storage on device meta")
+    if storage.device.type != "cpu":
+        raise NotImplementedError(f"share_memory_(): the memory is on {storage.device}; copy it with .cpu() first")
     return shared.is_shared(storage)
 
 
 def share(tensor: Any) -> None:
-    """Move the storage of ``tensor`` to shared memory, unless it is there, or on a device."""
+    """Move the storage of ``tensor`` to shared memory, unless it is there."""
     storage = tensor.untyped_storage()
-    if storage.device.type not in ("cpu", "meta"):
-        raise NotImplementedError(f"share_memory_(): the tensor is on {storage.device}; copy it with .cpu() first")
     if not _is_shared(storage):
         place = _arena.place(storage.nbytes())
         del storage  # one reference less: see move_tensor

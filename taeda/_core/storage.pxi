@@ -109,26 +109,33 @@ cdef class Storage:
     def __getitem__(self, index):
         """A byte, or for a slice a storage on the same memory."""
         cdef int64_t first
+        cdef Storage part
         if isinstance(index, slice):
             start, stop, step = index.indices(self.capacity)
             if step != 1:
                 raise RuntimeError(f"tried to slice with a step of {step}, but only a step of 1 is supported")
             first = start
-            self.need_bytes()
+            if self.device <= META_NUMBER:
+                self.need_bytes()
             show(self)
             owner = root(self).owner
-            return foreign_storage(self.data + first, max(stop - start, 0),
+            part = foreign_storage(self.data + first, max(stop - start, 0),
                                    export_of(self, False) if owner is None else owner)
-        return memoryview(self)[index]
+            part.device = self.device
+            return part
+        return memoryview(on_host(self))[index]
 
     def __setitem__(self, index, value):
-        view = memoryview(self)
+        cdef Storage there = on_host(self)
+        view = memoryview(there)
         if isinstance(index, slice) and isinstance(value, int):
             value = bytes([value]) * len(range(*index.indices(self.capacity)))
-        view[index] = memoryview(value) if isinstance(value, Storage) else value
+        view[index] = memoryview(on_host(<Storage>value)) if isinstance(value, Storage) else value
+        if there is not self:
+            self.copy_(there)
 
     def __iter__(self):
-        return iter(memoryview(self).tolist())
+        return iter(memoryview(on_host(self)).tolist())
 
     def resizable(self):
         """Whether the memory is taeda's own, so that it can grow."""
@@ -152,9 +159,13 @@ cdef class Storage:
 
     def fill_(self, int value):
         """Every byte ``value``; gives the storage."""
-        self.need_bytes()
         ensure_computed(self)
-        memset(self.data, value, self.capacity)
+        if self.device > META_NUMBER:
+            devices[self.device].fill(self.device, self.data, value & 255, self.capacity)
+            end_call()
+        else:
+            self.need_bytes()
+            memset(self.data, value, self.capacity)
         self.version += 1
         return self
 
@@ -297,7 +308,7 @@ cdef class Storage:
 
     def tolist(self):
         """The bytes as a list of ints."""
-        return list(bytes(self))
+        return list(bytes(on_host(self)))
 
     def clone(self):
         """A copy."""
@@ -357,6 +368,11 @@ cdef Storage host_copy(Storage storage):
     devices[storage.device].copy(storage.device, made.data, storage.data, storage.capacity, TO_HOST)
     end_call()
     return made
+
+
+cdef Storage on_host(Storage storage):
+    """The storage itself; of one on a device, a copy on the CPU."""
+    return host_copy(storage) if storage.device > META_NUMBER else storage
 
 
 def storage_on_device(str name, Storage source):

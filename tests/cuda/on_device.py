@@ -509,3 +509,19 @@ def test_products_of_integers(dtype):
     x = (taeda.arange(40 * 70) * 7919).reshape(40, 70).to(dtype)
     for f in (lambda x: x @ x.t(), lambda x: x[:, :64] @ x.flip(1).t()[:64], lambda x: x[:3] @ x.t()):
         assert f(x.cuda()).cpu().equal(f(x))
+
+
+def test_storages_are_read_and_written_there():
+    x = taeda.ones(3, dtype=taeda.int16, device="cuda")
+    storage = x.untyped_storage()
+    assert storage[0] == 1 and storage.tolist() == list(storage) == [1, 0] * 3
+    part = storage[2:4]
+    assert part.device == storage.device and part.fill_(2) is part
+    assert x.tolist() == [1, 514, 1]
+    storage[5], storage[0:2] = 1, 0
+    assert x.tolist() == [0, 514, 257]
+    storage.fill_(-1)
+    assert x.tolist() == [-1, -1, -1]
+    for call in (storage.share_memory_, x.share_memory_, taeda.nn.Linear(2, 2).cuda().share_memory):
+        with pytest.raises(NotImplementedError, match=r"the memory is on cuda:0; copy it with .cpu\(\) first"):
+            call()
