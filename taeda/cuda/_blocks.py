@@ -93,7 +93,20 @@ class Block:
 
     def count_before(self, here: Value) -> tuple[Value, Value]:
         """The same of the threads before, and of all."""
-        f = self.f
         votes = self._votes(here)
-        earlier = votes & ((f.const(I32, 1) << (self.thread & (WARP - 1))) - 1)
-        return f.unary("ctpop", earlier), f.unary("ctpop", votes)
+        return self.before(votes), self.f.unary("ctpop", votes)
+
+    def peers(self, x: Value, bits: int, here: Value) -> Value:
+        """The threads of the warp for which ``here`` holds and whose ``x`` has the same ``bits`` lowest bits, as a
+        mask."""
+        f = self.f
+        mask = self._votes(here)
+        for i in range(bits):
+            one = ((x >> i) & 1) != 0
+            votes = self._votes(one)
+            mask = mask & f.select(one, votes, ~votes)
+        return mask
+
+    def before(self, mask: Value) -> Value:
+        """The number of threads of a mask that come before this one."""
+        return self.f.unary("ctpop", mask & ((self.f.const(I32, 1) << (self.thread & (WARP - 1))) - 1))

@@ -1,11 +1,14 @@
 """Rows sorted by radix: a block of threads has a row.
 
-Each thread has a run of neighbouring items, and a counter in shared memory for each value of a digit. Counters are
-summed in the order of digits, then of threads, so that each thread knows where its items go: of equal ones the earlier
-come first. Digits that are the same in all keys are left out.
+Each warp has a run of neighbouring items, which it reads 32 at a time, and a counter in shared memory for each value of
+a digit of 8 bits. Counters are summed in the order of digits, then of warps. Threads of a warp whose items have the
+same digit find each other by votes. So each thread knows where its item goes: of equal ones the earlier come first.
+Digits that are the same in all keys are left out.
 """
 
 from __future__ import annotations
+
+from functools import reduce
 
 from ..kernels.build import kernel
 from ..kernels.copy import copy_item
@@ -13,9 +16,11 @@ from ..kernels.ir import I32, I64, TYPES, U64, Function, Value
 from ..kernels.sort import Run, key, key_bits, words
 from ._blocks import THREADS, WARP, Block
 
-BITS = 6  # of a digit: counters of all threads have 32 KiB
+BITS = 6  # of a digit, where each thread has counters (``_select.py``): they take 32 KiB
 DIGITS = 1 << BITS
 EACH = THREADS // WARP  # counters of a lane, where a warp sums those of a digit
+WARPS = THREADS // WARP
+BYTE = 8  # bits of a digit, where each warp has counters
 
 
 def sum_before(block: Block, x: Value) -> tuple[Value, Value]:
@@ -40,8 +45,7 @@ def sort_rows(f: Function, dtype: str, descending: bool) -> None:
     other = f.offset(spare, row / f.size(1) * n * (8 * width))
     a = Run(f, to, index) if width == 2 else Run(f, index)
     b = Run(f, other, f.offset(other, n * 8)) if width == 2 else Run(f, other)
-    counters, totals = block.room(DIGITS * THREADS * 4), block.room(DIGITS * 4)
-    starts, parts = block.room(DIGITS * 4), block.room(THREADS * 8)
+    counters, sums, parts = block.room(WARPS << BYTE + 2), block.room(2 * WARPS * 4), block.room(THREADS * 8)
     shift = 0 if width == 2 else 32
 
     own = thread.to(I64)
@@ -56,55 +60,69 @@ def sort_rows(f: Function, dtype: str, descending: bool) -> None:
         L.carry = (L.carry[0] | block.load(parts + L.index.to(I32) * 8, U64),)
     different = L.carry[0]  # bits of keys
 
-    chunk = (n + (THREADS - 1)) / THREADS
-    begin, end = (f.select(i < n, i, n) for i in (own * chunk, own * chunk + chunk))
     lane, warp = thread & (WARP - 1), thread >> 5
-    with f.loop(0, -(-bits // BITS), carry=[*a.bases, *b.bases]) as D:
+    length = (n + (THREADS - 1)) / THREADS * WARP  # of the run of a warp
+    begin, end = (f.select(i < n, i, n) for i in (warp.to(I64) * length, (warp + 1).to(I64) * length))
+
+    def counter(of: Value | int, digit: Value) -> Value:
+        return counters + ((digit + (of << BYTE)) << 2)
+
+    with f.loop(0, -(-bits // BYTE), carry=[*a.bases, *b.bases]) as D:
         src, dst = Run(f, *D.carry[:width]), Run(f, *D.carry[width:])
-        amount = (D.index * BITS).to(U64)
-        wanted = ((different >> amount) & (DIGITS - 1)) != 0
+        amount = (D.index * BYTE).to(U64)
+        every = (1 << BYTE) - 1
+        wanted = ((different >> amount) & every) != 0
 
-        def digit_of(record: list[Value]) -> Value:
-            return (((record[0] >> shift) >> amount) & (DIGITS - 1)).to(I32)
-
-        def counter(digit: Value) -> Value:
-            return counters + (digit * THREADS + thread) * 4
+        def digits_of(first: Value) -> tuple[list[Value], Value, Value, Value]:
+            """Of the 32 items from ``first`` on that of this thread: its words, whether there is one, its digit, and
+            the threads that have the same digit."""
+            i = first + lane.to(I64)
+            here = i < end
+            record = src.load(f.select(here, i, end - 1))
+            digit = (((record[0] >> shift) >> amount) & every).to(I32)
+            return record, here, digit, block.peers(digit, BYTE, here)
 
         with f.when(wanted):
-            with f.loop(0, DIGITS) as L:
-                block.store(counter(L.index.to(I32)), f.const(I32, 0))
-            with f.loop(begin, end) as L:
-                place = counter(digit_of(src.load(L.index)))
-                block.store(place, block.load(place, I32) + 1)
+            for k in range(0, 1 << BYTE, WARP):
+                block.store(counter(warp, lane + k), f.const(I32, 0))
+            block.warp_barrier()
+            with f.loop(begin, end, WARP) as L:
+                _, here, digit, peers = digits_of(L.index)
+                with f.when(here & (block.before(peers) == 0)):
+                    place = counter(warp, digit)
+                    block.store(place, block.load(place, I32) + f.unary("ctpop", peers))
+                block.warp_barrier()
             block.barrier()
-            with f.loop(0, DIGITS // EACH) as L:
-                digit = warp * (DIGITS // EACH) + L.index.to(I32)
-                place = counters + (digit * THREADS + lane * EACH) * 4
-                counts = block.load(place, I32, EACH)
-                each = [counts.lane(i) for i in range(EACH)]
-                before, total = sum_before(block, each[0] + each[1] + each[2] + each[3])
-                for i, count in enumerate(each):
-                    counts = counts.with_lane(i, before)
-                    before = before + count
-                block.store(place, counts)
+            found = []
+            for half in range(2):  # a digit for each thread
+                counts = [block.load(counter(k, thread + half * THREADS), I32) for k in range(WARPS)]
+                before, total = sum_before(block, reduce(Value.__add__, counts))
                 with f.when(lane == 0):
-                    block.store(totals + digit * 4, total)
+                    block.store(sums + (warp + half * WARPS) * 4, total)
+                found.append((counts, before))
             block.barrier()
-            pair = block.load(totals + lane * 8, I32, 2)
-            before, _ = sum_before(block, pair.lane(0) + pair.lane(1))
-            with f.when(warp == 0):
-                both = pair.with_lane(0, before).with_lane(1, before + pair.lane(0))
-                block.store(starts + lane * 8, both)
+            earlier = f.const(I32, 0)
+            for half, (counts, start) in enumerate(found):
+                totals = block.load(sums + half * WARPS * 4, I32, WARPS)
+                start = start + earlier
+                for k in range(WARPS):
+                    start = start + f.select(warp > k, totals.lane(k), f.const(I32, 0))
+                    earlier = earlier + totals.lane(k)
+                for k, count in enumerate(counts):
+                    block.store(counter(k, thread + half * THREADS), start)
+                    start = start + count
             block.barrier()
-            with f.loop(begin, end) as L:
-                record = src.load(L.index)
-                digit = digit_of(record)
-                place = counter(digit)
-                count = block.load(place, I32)
-                block.store(place, count + 1)
-                at = (block.load(starts + digit * 4, I32) + count).to(I64)
-                for base, word in zip(dst.bases, record, strict=True):
-                    f.store(f.offset(base, at * 8), word)
+            with f.loop(begin, end, WARP) as L:
+                record, here, digit, peers = digits_of(L.index)
+                place, rank = counter(warp, digit), block.before(peers)
+                first = block.load(place, I32)
+                with f.when(here):
+                    for base, word in zip(dst.bases, record, strict=True):
+                        f.store(f.offset(base, (first + rank).to(I64) * 8), word)
+                block.warp_barrier()
+                with f.when(here & (rank == 0)):
+                    block.store(place, first + f.unary("ctpop", peers))
+                block.warp_barrier()
             block.barrier()
         D.carry = tuple(
             f.select(wanted, x, y) for x, y in zip((*dst.bases, *src.bases), (*src.bases, *dst.bases), strict=True)
