@@ -525,3 +525,17 @@ def test_storages_are_read_and_written_there():
     for call in (storage.share_memory_, x.share_memory_, taeda.nn.Linear(2, 2).cuda().share_memory):
         with pytest.raises(NotImplementedError, match=r"the memory is on cuda:0; copy it with .cpu\(\) first"):
             call()
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "SGD", "RMSprop", "Adagrad"])
+def test_a_step_of_an_optimiser_is_one_launch_for_all_parameters(name):
+    from taeda.cuda._native import count_launches
+
+    params = [taeda.ones(5 + i % 7, 3, device="cuda").requires_grad_() for i in range(100)]
+    for p in params:
+        p.grad = taeda.ones_like(p)
+    optimizer = getattr(taeda.optim, name)(params, lr=0.1)
+    optimizer.step()
+    before = count_launches()
+    optimizer.step()
+    assert count_launches() - before == 1
