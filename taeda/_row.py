@@ -9,6 +9,7 @@ from . import _tiles
 from ._core import Tensor, is_recorded, mode_stack
 from ._grid import GridOp
 from .kernel import Expression, _evaluated, _in_order
+from .kernels.programs import is_difference
 
 #: Elements of the longest row that is computed by one program: its tiles are on the stack.
 LONGEST = 8192
@@ -27,8 +28,11 @@ class _OnTiles:
     def run(self, kind: str, args: list) -> Any:
         trace = _tiles._traced()
         if not kind.startswith("fold "):
-            return trace.operation(kind, args if any(isinstance(x, _tiles.Tile) for x in args) else [
+            made = trace.operation(kind, args if any(isinstance(x, _tiles.Tile) for x in args) else [
                 trace.tile(x) for x in args])  # fmt: skip
+            if kind == "exp" and is_difference(made.node.args[0], self.places.node):
+                made.node.data = "difference"
+            return made
         name = kind.removeprefix("fold ")
         made = trace.operation("where", [self.places < self.size, args[0], _IDENTITY[name]])
         total = trace.fold("sum" if name == "mean" else name, made, 0)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from .ir import BF16, BOOL, F16, F32, I64, U16, U32, U64, Function, Type, Value
 from .pointwise import part
 from .scalar import any_lane
+from .scalar.exponential import exp_difference
 from .target import here
 from .tile import transpose
 
@@ -191,7 +192,7 @@ def past(n: Node, tensors: Sequence[Memory]) -> tuple[float, Ends] | None:
         return None if found is None or found[0] != -math.inf else (0, found[1])
     if n.kind in ("add", "sub", "mul") and n.shape:
         a, b = (past(x, tensors) for x in n.args)
-        if a is not None and a[0] == -math.inf and _is_largest(n, n.args[0]):
+        if a is not None and a[0] == -math.inf and is_difference(n):
             return a
         if a is not None and b is not None:
             value = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}[n.kind](a[0], b[0])
@@ -199,10 +200,17 @@ def past(n: Node, tensors: Sequence[Memory]) -> tuple[float, Ends] | None:
     return None
 
 
-def _is_largest(n: Node, x: Node) -> bool:
-    """Whether ``n`` is ``x - max(x)`` by rows: past the end -inf, as ``x`` is, or a NaN like all the row."""
-    by = n.args[1].args[0] if n.args[1].kind == "expand" else n.args[1]
-    return n.kind == "sub" and by.kind == "reduce" and by.data == ("max", len(x.shape) - 1) and by.args[0] is x
+def is_difference(n: Node, places: Node | None = None) -> bool:
+    """Whether ``n`` is ``x - max(x)`` by rows: past the end -inf where ``x`` is, or a NaN like all the row. With
+    ``places`` it may be the largest at these alone."""
+    if n.kind != "sub":
+        return False
+    x, by = n.args
+    by = by.args[0] if by.kind == "expand" else by
+    if by.kind != "reduce" or by.data != ("max", len(x.shape) - 1):
+        return False
+    of = by.args[0]
+    return of is x or (places is not None and of.kind == "where" and of.args[0].args[0] is places and of.args[1] is x)
 
 
 def end_of_access(n: Node, tensors: Sequence[Memory]) -> Ends:
@@ -762,6 +770,8 @@ class _Emitter:
             seed, index = (a if isinstance(a, Value) else self.f.const(I64, a, lanes) for a in args)
             neighbours = step_of(n.args[1]) == 1 and _even(n.args[1]) and two(n.args[0].shape)[1] == 1
             return _uniform(self.f, seed, index, neighbours and lanes > 1)
+        if n.kind == "exp" and (n.data == "difference" or is_difference(n.args[0])):
+            return exp_difference(values[0])  # which does not overflow
         like = next((a for a in values if a.type is not BOOL), values[0])
         if n.kind == "where":
             like = self.f.const(part(n.dtype), 0, lanes)
