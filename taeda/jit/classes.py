@@ -102,7 +102,7 @@ def enum_type(cls: type[enum.Enum]) -> EnumType:
 def _named_tuple(cls: Any) -> NamedTupleType:
     annotations: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        annotations.update(vars(base).get("__annotations__", {}))
+        annotations.update(inspect.get_annotations(base))
     space = vars(inspect.getmodule(cls)) if inspect.getmodule(cls) else {}
     if issubclass(cls, nn.utils.rnn.PackedSequence):
         types = [TENSOR, TENSOR, optional(TENSOR), optional(TENSOR)]
@@ -141,7 +141,7 @@ def class_type(cls: type) -> ClassType:
     kind = TYPES[cls] = ClassType(qualified_name(cls))
     kind.python = cls
     space = vars(inspect.getmodule(cls)) if inspect.getmodule(cls) else {}
-    for name, annotation in vars(cls).get("__annotations__", {}).items():
+    for name, annotation in inspect.get_annotations(cls).items():  # which Python 3.14 makes when asked
         if is_field(cls, name):
             kind.attributes[name] = annotation_type(annotation, space)
 

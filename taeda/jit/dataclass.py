@@ -13,8 +13,9 @@ _WRITTEN = frozenset(("__init__", "__eq__", *_ORDER))
 
 
 def is_written(cls: type, method: Any) -> bool:
-    """Whether ``@dataclass`` wrote a method of ``cls``: there is no file that has it."""
-    return dataclasses.is_dataclass(cls) and not linecache.getline(inspect.unwrap(method).__code__.co_filename, 1)
+    """Whether ``@dataclass`` wrote a method of ``cls``: no file has it, or the module ``dataclasses`` does."""
+    file = inspect.unwrap(method).__code__.co_filename
+    return dataclasses.is_dataclass(cls) and (not linecache.getline(file, 1) or method.__module__ == "dataclasses")
 
 
 def written_method(cls: type, name: str) -> Any:

@@ -82,7 +82,7 @@ def _declared_attributes(module: nn.Module) -> tuple[dict[str, Any], set[str]]:
         if module_of(cls).startswith("taeda.nn"):
             constants.update(getattr(LIBRARY_CLASSES.get(cls.__name__), "__constants__", ()))
         space = vars(inspect.getmodule(cls)) if inspect.getmodule(cls) else {}
-        own = dict(vars(cls).get("__annotations__", {}))
+        own = inspect.get_annotations(cls)
         if module_of(cls).startswith("taeda."):
             continue  # a parameter that may be None is None or a tensor, which is known here
         init = vars(cls).get("__init__")

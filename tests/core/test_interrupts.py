@@ -21,6 +21,7 @@ def run(code, **environment):
     )
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python raises between __enter__ and the body of a with")
 def test_an_interrupt_leaves_no_device_behind():
     def interrupt(*args):
         raise KeyboardInterrupt
