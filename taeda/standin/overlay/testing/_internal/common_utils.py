@@ -25,7 +25,7 @@ class TestCase(unittest.TestCase):
         """Equal random numbers for every test."""
         taeda.manual_seed(SEED)
 
-    def assertEqual(  # type: ignore[override]
+    def assertEqual(
         self,
         x: Any,
         y: Any,
