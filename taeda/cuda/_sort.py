@@ -83,8 +83,8 @@ def sort_rows(f: Function, dtype: str, descending: bool) -> None:
             return record, here, digit, block.peers(digit, BYTE, here)
 
         with f.when(wanted):
-            for k in range(0, 1 << BYTE, WARP):
-                block.store(counter(warp, lane + k), f.const(I32, 0))
+            for at in range(0, 1 << BYTE, WARP):
+                block.store(counter(warp, lane + at), f.const(I32, 0))
             block.warp_barrier()
             with f.loop(begin, end, WARP) as L:
                 _, here, digit, peers = digits_of(L.index)
@@ -105,11 +105,11 @@ def sort_rows(f: Function, dtype: str, descending: bool) -> None:
             for half, (counts, start) in enumerate(found):
                 totals = block.load(sums + half * WARPS * 4, I32, WARPS)
                 start = start + earlier
-                for k in range(WARPS):
-                    start = start + f.select(warp > k, totals.lane(k), f.const(I32, 0))
-                    earlier = earlier + totals.lane(k)
-                for k, count in enumerate(counts):
-                    block.store(counter(k, thread + half * THREADS), start)
+                for i in range(WARPS):
+                    start = start + f.select(warp > i, totals.lane(i), f.const(I32, 0))
+                    earlier = earlier + totals.lane(i)
+                for i, count in enumerate(counts):
+                    block.store(counter(i, thread + half * THREADS), start)
                     start = start + count
             block.barrier()
             with f.loop(begin, end, WARP) as L:

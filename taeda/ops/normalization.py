@@ -309,7 +309,7 @@ def _fused_group_norm(input, num_groups, weight, bias, eps):
     if _groups_last(input):
         return _channels.group_norm(input, num_groups, weight, bias, eps)
     x = input.contiguous()
-    if x.numel() >= 2 * CHUNK * x.shape[0] * x.shape[1] and few_long_rows(x.shape[0] * num_groups, x[0, 0].numel()):
+    if x.numel() >= 2 * CHUNK and few_long_rows(x.shape[0] * num_groups, math.prod(x.shape[2:])):
         return keep_format(callbacks.long_rows("group_norm", x, num_groups, weight, bias, eps), input)
     y = empty(x.shape, x.dtype)
     if x.numel():
