@@ -575,7 +575,8 @@ def edges(Tensor padded, pad, str mode):
         view, size = inside, padded.sizes[d] - before - after
         end = before + size
         if min(before, after) < 0 or size < 1 or step and max(before, after) > size - (step < 0):
-            raise RuntimeError(f"edge_pad: padding ({before}, {after}) is more than {mode} has for a dimension of size {size}")
+            raise RuntimeError(f"edge_pad: expected a padding that {mode} has for a dimension of size {size}, got "
+                               f"({before}, {after})")
         inside = strip(view, d, before, size)
         if mode == "reflect":
             first, last = 2 * before, end - 2

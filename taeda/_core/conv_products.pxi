@@ -16,7 +16,9 @@ cdef bint even_pixels(Tensor x) noexcept:
 
 cdef bint pointwise(Geometry* g, Tensor x, Tensor out, int64_t channels) noexcept:
     """Whether the convolution is a matrix product of operands in place."""
-    if not reads_points(g) or channels == 1 or x.sizes[4] == 1 and g.pixels > 1 or not even_pixels(x) or not even_pixels(out):
+    if not reads_points(g) or channels == 1 or x.sizes[4] == 1 and g.pixels > 1:
+        return False
+    if not even_pixels(x) or not even_pixels(out):
         return False
     return (x.strides[4] == 1 or x.strides[1] == 1) and (out.strides[4] == 1 or out.strides[1] == 1)
 
