@@ -28,7 +28,7 @@ COMPLEX = {
     "complex constant": "taeda.tensor([[1 + 1j, 2 - 1j, 3j, 4], [5, 6j, 7 - 1j, 8]])",
 }  # fmt: skip
 STATE = ("parameter", "buffer", "attribute", "complex buffer")
-FORMS = ("unsqueeze_", "squeeze_", ".t_", "as_strided_", "resize_(2)")
+FORMS = ("unsqueeze_", "squeeze_", ".t_", "as_strided_", "resize_(2)", "set_")
 VIEWS = """b b[0] b[:,1:3] b[:,::2] b[None] b.select(1,2) b.T b.mH b.adjoint() b.permute(1,0) b.view(-1) b.flatten()
 b.unflatten(-1,(2,2)) b[None].expand(3,2,4)[1] b.view(taeda.int32) b.view(taeda.uint8) b.view(taeda.complex64)
 b.view(taeda.float32) b.real b.imag taeda.view_as_real(b) taeda.view_as_complex(b.view(-1,2)).imag b.conj()
@@ -114,7 +114,7 @@ RECORDERS = {
 def check(make, view, write, read):
     """Whether eager runs the forward; else there is nothing to compare with."""
     if make in STATE and any(change in write for change in FORMS):
-        return  # state of another form in the next run
+        return  # state of another form, or memory, in the next run
     kind = model({**REAL, **COMPLEX}[make], view, write, read)
     try:
         want = observed(kind())
