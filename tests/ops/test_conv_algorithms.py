@@ -11,7 +11,7 @@ NAMES = core.NAMES_OF_ALGORITHMS
 CASES = {
     "dense": ((4, 32, 20, 20), (48, 32, 3, 3), {"padding": 1}),
     "few images": ((1, 40, 28, 28), (40, 40, 3, 3), {"padding": 1}),
-    "strided": ((4, 16, 21, 21), (24, 16, 3, 3), {"padding": 1, "stride": 2}),
+    "strided": ((4, 16, 21, 21), (17, 16, 3, 3), {"padding": 1, "stride": 2}),
     "dilated": ((2, 16, 20, 20), (24, 16, 3, 3), {"dilation": 2}),
     "first layer": ((2, 3, 64, 64), (16, 3, 7, 7), {"stride": 2, "padding": 3}),
     "points": ((4, 256, 14, 14), (64, 256, 1, 1), {}),
