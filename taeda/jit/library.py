@@ -27,6 +27,17 @@ def define(name: str, source: str, space: dict[str, Any]) -> None:
     exec(compile(source, file, "exec"), space)
 
 
+# ---- products --------------------------------------------------------------------------------------------------------
+# by a number of dimensions; ATen's op takes lists of them
+def tensordot(a: Tensor, b: Tensor, dims: int = 2) -> Tensor:
+    return aten.tensordot(a, b, [i - dims for i in range(dims)], [i for i in range(dims)])
+
+
+# its infos are a third result
+def lu(A: Tensor, pivot: bool = True) -> Tuple[Tensor, Tensor]:
+    return aten.linalg_lu_factor(A, pivot=pivot)
+
+
 # ---- activations -----------------------------------------------------------------------------------------------------
 # made by a function, and hardtanh, which checks its bounds by the dtype
 for _name in ("silu", "mish", "hardswish", "hardsigmoid"):

@@ -21,6 +21,7 @@ from .._core import Tensor, device, dtype
 from ..aten import OpOverload, OpOverloadPacket
 from ..nn import functional, lower
 from ..ops.conversion import CASTS
+from ..ops.linalg import lu as triangular
 from ..ops.table import METHODS, OPS
 from . import ir, layers, library, marks, schemas
 from .builtins import SCALARS
@@ -46,6 +47,7 @@ from .types import (
     Parameter,
     Type,
     _convert,
+    is_tuple,
     list_of,
     type_of,
 )  # fmt: skip
@@ -94,8 +96,13 @@ _MATH[math.remainder] = "aten::mathremainder"
 #: Ops whose list of tensors Python spells out, and where it begins.
 _SPREAD = {
     "aten::einsum": 1, "aten::meshgrid": 0, "aten::broadcast_tensors": 0, "aten::block_diag": 0,
-    "aten::cartesian_prod": 0,
+    "aten::cartesian_prod": 0, "aten::chain_matmul": 0,
 }  # fmt: skip
+#: The parameters after the first of functions with as many results as they are asked for.
+_UNIQUE = {
+    "aten::unique": ("sorted", "return_inverse", "return_counts", "dim"),
+    "aten::unique_consecutive": ("return_inverse", "return_counts", "dim"),
+}
 #: Methods of tensors that cast, by the number of the dtype.
 _CASTS = {f"aten::{name}": CODES[kind] for name, kind in CASTS.items() if name != "chalf"}  # ATen has that one
 
@@ -139,7 +146,7 @@ def _library_functions() -> dict[int, Any]:
             found[id(function)] = plain
     for name, function in {**vars(library), **vars(layers)}.items():
         if isinstance(function, python_types.FunctionType) and function.__module__ in LIBRARY:
-            for place in (functional, nn.modules.transformer, nn.modules.batchnorm, nn.utils.rnn):
+            for place in (functional, nn.modules.transformer, nn.modules.batchnorm, nn.utils.rnn, triangular):
                 if hasattr(place, name):
                     found[id(getattr(place, name))] = function
     return found
@@ -240,8 +247,8 @@ class SourceFrontend(Frontend):
         name = getattr(value, "__name__", "")
         module = module_of(value)
         if module.split(".")[0] == "taeda":
-            if name == "unique":
-                return OpName("aten::unique")
+            if f"aten::{name}" in _UNIQUE:
+                return OpName(f"aten::{name}")
             for qualified in (f"aten::{name}", f"prim::{name}"):
                 if schemas.overloads(qualified):
                     return OpName(qualified)
@@ -490,19 +497,45 @@ class SourceFrontend(Frontend):
         first = _SPREAD.get(qualified)
         if first is not None and len(args) > first and all(a.type == TENSOR for a in args[first:]):
             args = [*args[:first], ir.MakeList(args[first:], list_of(TENSOR))]
-        if qualified == "aten::unique":
-            flags = {k: getattr(keywords.get(k), "value", False) for k in ("return_inverse", "return_counts")}
-            whole = super().op("aten::_unique2", args, keywords, node)
-            if not any(flags.values()):
-                return ir.TupleItem(whole, 0, TENSOR)
-            kept = [0, *(i for i, k in ((1, "return_inverse"), (2, "return_counts")) if flags[k])]
-            return self.tuple_of_items([ir.TupleItem(whole, i, TENSOR) for i in kept])
+        if qualified in _UNIQUE:
+            return self._unique(qualified, args, keywords, node)
+        if qualified == "aten::stft" and len(args) < 6:  # ATen has another without centring
+            keywords = {"center": ir.Const(True, BOOL), **keywords}
+        if qualified == "aten::norm" and len(args) < 3 and "dim" in keywords:
+            p = args[1] if len(args) > 1 else keywords.get("p", ir.Const(2, INT))
+            p = ir.Const(2, INT) if getattr(p, "value", None) == "fro" else p
+            return super().op(qualified, args[:1], {**keywords, "p": p}, node)
+        if qualified == "aten::tensordot" and len(args) < 4 and "dims_self" not in keywords:
+            return self._tensordot(args, keywords, node)
         if qualified in _CASTS and len(args) == 1:
             more = [ir.Const(_CASTS[qualified], INT)]
             return super().op("aten::to", [*args, *more], {}, node)
         if qualified == "aten::type" and len(args) == 2:
             return super().op("aten::to", args, keywords, node)
         return super().op(qualified, args, keywords, node)
+
+    def _unique(self, qualified: str, args: list[ir.Expr], keywords: dict[str, ir.Expr], node: ast.AST) -> ir.Expr:
+        """The results that the flags ask for: ATen's ops have three."""
+        given = {**dict(zip(_UNIQUE[qualified], args[1:], strict=False)), **keywords}
+        if qualified == "aten::unique":
+            qualified = "aten::unique_dim" if "dim" in given else "aten::_unique2"
+        whole = super().op(qualified, args[:1], given, node)
+        asked = [getattr(given.get(flag), "value", False) for flag in ("return_inverse", "return_counts")]
+        kept = [ir.TupleItem(whole, i, TENSOR) for i in range(3) if i == 0 or asked[i - 1]]
+        return kept[0] if len(kept) == 1 else self.tuple_of_items(kept)
+
+    def _tensordot(self, args: list[ir.Expr], keywords: dict[str, ir.Expr], node: ast.AST) -> ir.Expr:
+        """``dims`` as Python has it: a number, or lists of each tensor's dimensions."""
+        dims = args[2] if len(args) > 2 else keywords.get("dims", ir.Const(2, INT))
+        rest = {name: value for name, value in keywords.items() if name != "dims"}
+        if dims.type == INT:
+            return self.apply(FunctionRef(script_function(library.tensordot)), [*args[:2], dims], rest, node)
+        lists: list[ir.Expr] = (
+            [ir.TupleItem(dims, i, part) for i, part in enumerate(dims.type.args)]
+            if is_tuple(dims.type)
+            else [self.op("aten::__getitem__", [dims, ir.Const(i, INT)], {}, node) for i in (0, 1)]
+        )
+        return super().op("aten::tensordot", [*args[:2], *lists], rest, node)
 
 
 # ---- functions -------------------------------------------------------------------------------------------------------

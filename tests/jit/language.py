@@ -241,6 +241,16 @@ def written_slices(x):
     )  # fmt: skip
 
 
+@example(torch.arange(12.0).reshape(3, 4), torch.arange(8.0).reshape(2, 4))
+def called_otherwise_than_aten(a: torch.Tensor, b: torch.Tensor):
+    """Functions whose parameters in Python are not those of the op of that name."""
+    pieces = torch.stft(a[0], 4, return_complex=True), torch.stft(a[0], 2, 1, window=b[0, :2], return_complex=True)
+    same = torch.unique_consecutive(b, return_counts=True), torch.unique(b, True, True), torch.unique(b, dim=0)
+    sums = torch.tensordot(a, b, dims=([1], [1])), torch.tensordot(a, b.t(), 1), torch.tensordot(a, b, [[1], [1]])
+    sizes = torch.norm(a, dim=1), torch.norm(a, "fro", dim=[0, 1]), torch.chain_matmul(a, b.t(), b)
+    return pieces, same, sums, sizes, torch.lu(b @ b.t())
+
+
 @example(torch.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]]))
 def tensor_ops(x):
     values, idx = torch.sort(x, dim=-1, descending=True)
