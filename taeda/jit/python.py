@@ -517,11 +517,12 @@ class SourceFrontend(Frontend):
     def _unique(self, qualified: str, args: list[ir.Expr], keywords: dict[str, ir.Expr], node: ast.AST) -> ir.Expr:
         """The results that the flags ask for: ATen's ops have three."""
         given = {**dict(zip(_UNIQUE[qualified], args[1:], strict=False)), **keywords}
+        given = {name: value for name, value in given.items() if value.type != NONE}
         if qualified == "aten::unique":
             qualified = "aten::unique_dim" if "dim" in given else "aten::_unique2"
         whole = super().op(qualified, args[:1], given, node)
         asked = [getattr(given.get(flag), "value", False) for flag in ("return_inverse", "return_counts")]
-        kept = [ir.TupleItem(whole, i, TENSOR) for i in range(3) if i == 0 or asked[i - 1]]
+        kept: list[ir.Expr] = [ir.TupleItem(whole, i, TENSOR) for i in range(3) if i == 0 or asked[i - 1]]
         return kept[0] if len(kept) == 1 else self.tuple_of_items(kept)
 
     def _tensordot(self, args: list[ir.Expr], keywords: dict[str, ir.Expr], node: ast.AST) -> ir.Expr:
