@@ -1033,7 +1033,7 @@ cdef class Tensor:
         return unary(ABS, self)
 
     def __invert__(self):
-        if KIND[self.code] > 1:
+        if KIND[self.code] > 1 and not (function_modes() or self.overrides):
             raise TypeError(f"~ (operator.invert) is only implemented on integer and Boolean-type tensors, not for "
                             f"{DTYPES[self.code]}")
         return unary(INVERT, self)

@@ -235,7 +235,7 @@ class Capture(Numbers):
         versions = {id(x): x.constant[1] for x in tensors}  # type: ignore[index]
         if any(versions[id(x)] != x.metas[0]._version for x in tensors if not written or x is not made):
             return
-        if sum(x.numel() for x in results) > _MOST:
+        if any(type(size) is not int for x in results for size in x.shape) or sum(x.numel() for x in results) > _MOST:
             return
         with self.aside():
             values = map_aggregate(given, lambda x: x.constant[0] if isinstance(x, Traced) and x.constant else x)

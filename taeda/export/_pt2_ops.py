@@ -248,9 +248,9 @@ def _fft(name: str) -> Callable:
 
 
 def _unique(node: Node, g: dict) -> Any:
-    if "dim" in g:
-        return None
     flags = {"return_inverse": g.get("return_inverse", False), "return_counts": g.get("return_counts", False)}
+    if "dim" in g:
+        return "unique_dim.default", {"self": g["input"], "dim": g["dim"], "sorted": g.get("sorted", True), **flags}
     return "_unique2.default", {"self": g["input"], "sorted": g.get("sorted", True), **flags}
 
 

@@ -418,11 +418,10 @@ class _Writer(Layers):
         if many and set(n.target for n in node.users) - {operator.getitem}:
             raise refuse(node, "all results are used as one")
         places = dict(enumerate(range(len(ours))))
-        if node.target.__name__.startswith(
-            "unique"
-        ):  # ATen gives places and counts, whether they were asked for or not
-            asked = [k for k, (_, wanted, _) in enumerate(v for v in given if v[0].startswith("return_")) if wanted]
-            places = {k: i for i, k in enumerate([0, *(k + 1 for k in asked)])}
+        if node.target.__name__.startswith("unique"):  # ATen gives places and counts where they were not asked for, too
+            asked = {name for name, wanted, _ in given if wanted}
+            kept = [k for k, flag in enumerate(("", "return_inverse", "return_counts")) if not k or flag in asked]
+            places = {k: i for i, k in enumerate(kept)}
         made = []
         for k in range(max(len(ours), results_of(target))):
             i = places.get(k)

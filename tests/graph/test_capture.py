@@ -163,6 +163,13 @@ def test_one_graph_for_all_sizes():
     assert len(graphs) == 2
 
 
+def test_operators_of_results():
+    function, graphs = compiled(lambda x: (~(x > 0), -x, +x, abs(x), x**2, 2 // x, (x > 1) ^ (x < 3)))
+    x = taeda.arange(1.0, 5.0)
+    assert_same(function(x), (~(x > 0), -x, +x, abs(x), x**2, 2 // x, (x > 1) ^ (x < 3)))
+    assert len(graphs) == 1
+
+
 def test_what_is_not_used_is_no_output():
     function, graphs = compiled(lambda x: [x * i for i in range(3)][-1])
     assert_same(function(taeda.ones(2)), taeda.ones(2) * 2)
