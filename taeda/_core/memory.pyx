@@ -24,6 +24,7 @@ cimport cython
 from cpython.buffer cimport (
     PyBUF_ANY_CONTIGUOUS, PyBUF_FORMAT, PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
 )
+from cpython.exc cimport PyErr_SetInterrupt
 from cpython.weakref cimport PyWeakref_NewRef
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free
@@ -304,24 +305,25 @@ cdef void system_free(int index, void* data) noexcept nogil:
 # ---- bounds of the cache ---------------------------------------------------------------------------------------------
 cdef void learn_limits() noexcept with gil:
     global cache_limit, memory_limit
-    cdef int64_t limit, total = <int64_t>1 << 62
-    try:
-        from .machine import memory
+    cdef int64_t limit = -1, total = <int64_t>1 << 62
+    cdef bint interrupted = False
+    while limit < 0:
+        try:
+            import os
 
-        total = memory()
-    except Exception:
-        pass
-    limit = total // 4
-    try:
-        import os
+            from .machine import memory
 
-        if os.environ.get("TAEDA_CACHE_LIMIT"):
-            limit = int(os.environ["TAEDA_CACHE_LIMIT"])
-    except ValueError:
-        pass
+            total = memory()
+            limit = max(<int64_t>int(os.environ.get("TAEDA_CACHE_LIMIT") or total // 4), <int64_t>0)
+        except KeyboardInterrupt:  # no exception passes through an allocation
+            interrupted = True
+        except Exception:
+            limit = total // 4
     memory_limit = total
     if cache_limit < 0:
         cache_limit = limit
+    if interrupted:
+        PyErr_SetInterrupt()
 
 
 cdef void give_back_class(int index, int64_t enough) noexcept nogil:

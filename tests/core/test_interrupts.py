@@ -71,6 +71,26 @@ def interrupt(function, delay=0.5):
 """
 
 
+def test_ctrl_c_while_limits_of_memory_are_read_is_not_lost():
+    done = run("""
+        from taeda._core import machine
+
+        def interrupted(read=machine.memory):
+            machine.memory = read
+            raise KeyboardInterrupt
+
+        machine.memory = interrupted
+        import taeda
+
+        try:
+            for _ in range(1000):
+                taeda.ones(100_000)
+        except KeyboardInterrupt:
+            print("interrupted", machine.memory is not interrupted, taeda.ones(100_000).sum().item())
+    """)
+    assert done.stdout == "interrupted True 100000.0\n", done.stderr
+
+
 def test_ctrl_c_does_not_wait_for_a_long_op():
     done = run(
         INTERRUPTED
