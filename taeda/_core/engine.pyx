@@ -260,12 +260,18 @@ cdef object sum_outside(object a, object b):
         swap_no_grad(previous)
 
 
+cdef inline int convert_to_leaf(Tensor leaf, LeafEntry entry) except -1:
+    """Convert a gradient to the leaf's dtype: a derivative that ran under autocast may give another."""
+    if (<Tensor?>entry.grad).code != leaf.code and not leaf.replaced:  # else it had another dtype when it was used
+        entry.grad = callbacks.grad_cast(entry.grad, DTYPES[leaf.code])
+    return 0
+
+
 cdef int accumulate(Tensor leaf, LeafEntry entry, bint create_graph) except -1:
     """Add the gradient of ``entry`` to ``leaf.grad``. The leaf takes over the gradient's memory if no other code can
     see it.
     """
-    if (<Tensor?>entry.grad).code != leaf.code and not leaf.replaced:  # else it had another dtype when it was used
-        entry.grad = callbacks.grad_cast(entry.grad, DTYPES[leaf.code])
+    convert_to_leaf(leaf, entry)
     if leaf.device_type > META_NUMBER or (<Tensor>entry.grad).device_type > META_NUMBER:
         accumulate_there(leaf, entry, create_graph)
     elif adding or not take_over(leaf, entry, create_graph):
@@ -536,6 +542,8 @@ cdef class GraphTask:
                                "set_swap_module_params_on_conversion(True), so its gradient has no place to go. "
                                "Convert or load a module before the forward pass, or after backward(). (PyTorch: "
                                "Trying to execute AccumulateGrad node that was poisoned by swap_tensors)")
+        if captured or leaf.hooks is not None:
+            convert_to_leaf(leaf, entry)
         if leaf.hooks is not None:
             for hook in list(leaf.hooks.values()):
                 entry.grad = hooked(hook, entry.grad)

@@ -12,7 +12,7 @@ from ..ops.attention import scaled_dot_product_attention
 from ..ops.creation import zeros_like
 from ..ops.dropout import dropout  # type: ignore[attr-defined]  # made from a table
 from ..ops.joining import cat
-from ..ops.matmul import linear
+from ..ops.matmul import baddbmm, linear
 from ..ops.softmax import softmax
 from ..ops.table import traits
 
@@ -222,8 +222,8 @@ def multi_head_attention_forward(
         attn_mask = per_head if attn_mask is None else attn_mask + per_head
     dropout_p = dropout_p if training else 0.0
     if need_weights:
-        scores = (q * math.sqrt(1.0 / head)) @ k.transpose(-2, -1)
-        weights = softmax(scores if attn_mask is None else scores + attn_mask, -1)
+        q, k = q * math.sqrt(1.0 / head), k.transpose(-2, -1)
+        weights = softmax(q @ k if attn_mask is None else baddbmm(attn_mask, q, k), -1)
         if dropout_p > 0.0:
             weights = dropout(weights, dropout_p, True)
         context = weights @ v

@@ -58,7 +58,11 @@ def _sizes(shape, size, scale_factor, recompute: bool | None) -> tuple[list[int]
     return outputs, [0.0] * n if recompute else factors
 
 
-@composite(method=False, canonical=True)
+def _autocast(input, size=None, scale_factor=None, mode="nearest", *args, **kwargs):
+    return "float32" if mode == "area" and input.dim() == 5 else None  # as of adaptive_avg_pool3d
+
+
+@composite(method=False, canonical=True, autocast=_autocast)
 def interpolate(
     input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
     antialias=False,

@@ -25,7 +25,7 @@ def _f(t):
 
 def _flat(out):
     """The tensors of a result."""
-    return [x for part in out for x in _flat(part)] if isinstance(out, tuple) else [out]
+    return [x for part in out for x in _flat(part)] if isinstance(out, (tuple, list)) else [out]
 
 
 CALLS = {
@@ -58,12 +58,30 @@ CALLS = {
     "LSTM with a state": lambda t: t.nn.LSTM(2, 3)(t.ones(4, 1, 2), (t.ones(1, 1, 3), t.ones(1, 1, 3))),
     "LSTM of half": lambda t: t.nn.LSTM(2, 3)(t.ones(4, 1, 2, dtype=t.bfloat16)),
     "LSTM with projections": lambda t: t.nn.LSTM(2, 3, proj_size=2)(t.ones(4, 1, 2)),
+    "LSTM of a packed sequence": lambda t: _packed(t, t.nn.LSTM(2, 3)),
+    "GRU of a packed sequence": lambda t: _packed(t, t.nn.GRU(2, 3)),
+    "RNN of a packed sequence": lambda t: _packed(t, t.nn.RNN(2, 3)),
+    "attention with a mask": lambda t: t.nn.MultiheadAttention(4, 2)(*[t.ones(2, 1, 4)] * 3, attn_mask=t.zeros(2, 2)),
+    "padded": lambda t: [
+        t.nn.functional.pad(t.ones((2, *[4] * n), dtype=t.bfloat16), (1, 1) * (n - 1), mode)
+        for n in (2, 3, 4)
+        for mode in ("reflect", "replicate", "circular")
+    ],
+    "means of areas": lambda t: [
+        t.nn.functional.interpolate(t.ones((1, 2, *[4] * n), dtype=t.bfloat16), scale_factor=0.5, mode="area")
+        for n in (1, 2, 3)
+    ],
     "GRU": lambda t: t.nn.GRU(2, 3)(t.ones(4, 1, 2)),
     "RNN": lambda t: t.nn.RNN(2, 3)(t.ones(4, 1, 2), t.ones(1, 1, 3)),
     "LSTMCell": lambda t: t.nn.LSTMCell(2, 3)(t.ones(1, 2)),
     "GRUCell": lambda t: t.nn.GRUCell(2, 3)(t.ones(1, 2)),
     "RNNCell": lambda t: t.nn.RNNCell(2, 3)(t.ones(1, 2)),
 }
+
+
+def _packed(t, layer):
+    y, state = layer(t.nn.utils.rnn.pack_padded_sequence(t.ones(4, 2, 2), [4, 3]))
+    return y.data, state
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -149,6 +167,27 @@ def test_gradients_meet_in_float32():
     want, got = fn(torch), fn(taeda)
     assert str(got.dtype) == "taeda.float32"
     torch.testing.assert_close(torch.from_dlpack(got), want, rtol=2e-2, atol=2e-2)
+
+
+def test_gradients_have_the_dtype_of_their_tensors():
+    """Derivatives that run within autocast may compute in another."""
+
+    def fn(t):
+        x, w = t.ones(2, 3, requires_grad=True), t.ones(3, 3, requires_grad=True)
+        seen = []
+        x.register_hook(lambda g: seen.append(g))
+        before = [
+            x @ w,
+            t.nn.functional.linear(x, w),
+            t.einsum("ij,jk->ik", x, w),
+            t.nn.functional.bilinear(x, x, w[None]),
+        ]
+        with t.autocast("cpu", dtype=t.bfloat16):
+            within = [t.nn.functional.bilinear(x, x, w[None]), t.chain_matmul(x, w, w), x @ w]
+            return [t.autograd.grad(y.sum(), (x, w), retain_graph=True) for y in before + within], seen
+
+    want, got = dtypes(fn)
+    assert got == want
 
 
 def test_custom_functions():
