@@ -14,6 +14,7 @@ import taeda
 from . import _core
 from ._core import Storage, Tensor
 from ._core.exchange import tensor
+from ._core.tensor import refuse_reached
 
 UntypedStorage = Storage
 
@@ -71,6 +72,7 @@ class TypedStorage:
             raise NotImplementedError(
                 "Not available for 'meta' device type: a storage there has a size and no elements"
             )
+        refuse_reached(self._untyped_storage, "an element of a storage")
         return _core.from_storage(self._untyped_storage, self.dtype, (self.size(),), (1,))
 
     # ---- size and place ----------------------------------------------------------------------------------------------

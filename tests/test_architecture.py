@@ -429,8 +429,7 @@ def test_what_planners_work_out_is_kept_in_the_table():
 
 #: Places in Python that ask for an address: the storage's own method, exchange with other libraries and files, and
 #: checks whether two tensors lie in one place.
-ADDRESSES = {"callables.py", "storage.py", "safetensors.py", "nccl.py", "meta.py", "checking.py",
-             "_interface.py", "_check_step.py", "_contract.py", "contract.py"}  # fmt: skip
+ADDRESSES = {"callables.py", "storage.py", "safetensors.py", "nccl.py", "_interface.py", "_contract.py", "contract.py"}
 
 
 def test_addresses_are_asked_for_in_exchange_alone():

@@ -27,6 +27,9 @@ cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
                           "tensor.resolve_conj() or tensor.resolve_neg()")
     if t.device_type:
         raise BufferError(f"cannot export memory of device '{DEVICES[t.device_type]}'; copy the tensor with .cpu()")
+    cdef bint readonly = MODES[0] != NULL and tell_mode("buffer", t)
+    if readonly and flags & PyBUF_WRITABLE:
+        raise BufferError("a program that is recorded has read this tensor: a write to its memory would be lost")
     show(t.storage)
     cdef char* start = elements_of(t)
     if FORMATS[t.code] == NULL:
@@ -47,7 +50,7 @@ cdef int export_buffer(Tensor t, Py_buffer* view, int flags) except -1:
         keep_for(t, view.obj)
     view.len = t.count * ITEMSIZE[t.code]
     view.itemsize = ITEMSIZE[t.code]
-    view.readonly = 0
+    view.readonly = readonly
     view.ndim = t.nd
     view.format = <char*>FORMATS[t.code] if flags & PyBUF_FORMAT else NULL
     view.shape = numbers if flags & PyBUF_ND else NULL

@@ -37,8 +37,8 @@ from .tensor cimport (
 
 from .devices import REGISTERED
 from .tensor import (
-    ALL_DTYPES, PYTHON_TYPES, current_mode, empty_like, from_storage, install, is_another, is_grad_enabled, mode_stack,
-    promote_types, refuse_to_pin, whole_numbers,
+    ALL_DTYPES, PYTHON_TYPES, empty_like, from_storage, install, is_another, is_grad_enabled, mode_stack,
+    promote_types, refuse_to_pin, tell_mode, whole_numbers,
 )
 
 cdef extern from "Python.h":
@@ -495,13 +495,6 @@ cdef object made_there(object function, tuple args, object device, dict given):
         )
     check_device(device)
     return NotImplemented
-
-
-cdef bint tell_mode(str what, Tensor source=None) except -1:
-    """Tell a mode that records of values that leave it, those of ``source``, or come, by way of Python; ``what`` says
-    how. Returns whether they may be read alone."""
-    told = getattr(current_mode(), "by_python", None)
-    return told is not None and told(what, source)
 
 
 cdef Tensor tell_of(Tensor made):

@@ -24,6 +24,32 @@ cpdef int refuse_recorded(str what) except -1:
     return 0
 
 
+cpdef bint tell_mode(str what, Tensor source=None) except -1:
+    """Tell modes that record of values that leave them, those of ``source``, or come, by way of Python; ``what`` says
+    how. Returns whether they may be read alone."""
+    cdef bint alone = False
+    for mode in mode_stack():
+        told = getattr(mode, "by_python", None)
+        alone |= told is not None and told(what, source)
+    return alone
+
+
+def refuse_reached(Storage storage, str what):
+    """Raise while a program is recorded that ``storage`` belongs to: none of its steps does ``what``."""
+    for mode in mode_stack() if MODES[0] != NULL else ():
+        if records_steps(mode) and mode.holds(storage):
+            raise RuntimeError(f"{what} is no step of a program, so that export, make_fx and jit.trace would lose what "
+                               "is read or written there; use ops, such as clone() and copy_()")
+
+
+on_reach(refuse_reached)
+
+
+def new_generation():
+    """Tell storages made from now on from those before. Gives a number: ``born`` of the former is no less."""
+    return begin_generation()
+
+
 cdef int tell_modes(Tensor source, Tensor made) except -1:
     """Tell modes that follow tensors, by ``note_detached``, of ``made``: ``source`` outside the graph, by no op."""
     cdef list stack = mode_stack()

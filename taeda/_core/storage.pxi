@@ -43,6 +43,7 @@ cdef class Storage:
         """The bytes, writable."""
         cdef Storage holder = root(self)
         self.need_bytes()
+        reach(self, "a buffer of the bytes of a storage")
         show(self)
         export = export_of(self, False)
         if keeps_address(flags):
@@ -68,6 +69,7 @@ cdef class Storage:
 
     def data_ptr(self):
         """The address of the first byte; 0 on device meta."""
+        reach(self, "data_ptr()")
         refuse_recording(b"an address is read")
         show(self)
         return 0 if self.device == META_NUMBER else <uintptr_t>self.data
@@ -103,6 +105,7 @@ cdef class Storage:
 
     def resize_(self, size):
         """Grow or shrink to ``size`` bytes, keeping the contents; gives the storage. Every tensor on it moves along."""
+        reach(self, "resize_() of a storage")
         resize_storage(self, size, True)
         return self
 
@@ -114,6 +117,7 @@ cdef class Storage:
             start, stop, step = index.indices(self.capacity)
             if step != 1:
                 raise RuntimeError(f"tried to slice with a step of {step}, but only a step of 1 is supported")
+            reach(self, "a slice of a storage")
             first = start
             if self.device <= META_NUMBER:
                 self.need_bytes()
@@ -146,6 +150,7 @@ cdef class Storage:
         if source.nbytes() != self.capacity:
             raise RuntimeError(f"size mismatch: expected a storage of {self.capacity} bytes, got one of "
                                f"{source.nbytes()}")
+        reach(self, "copy_() of a storage")
         cdef Storage there = source.untyped().cpu()
         if self.device > META_NUMBER:
             ensure_computed(self)
@@ -159,6 +164,7 @@ cdef class Storage:
 
     def fill_(self, int value):
         """Every byte ``value``; gives the storage."""
+        reach(self, "fill_() of a storage")
         ensure_computed(self)
         if self.device > META_NUMBER:
             devices[self.device].fill(self.device, self.data, value & 255, self.capacity)
@@ -329,6 +335,7 @@ cdef class Storage:
         return self
 
     def __deepcopy__(self, memo):
+        reach(self, "a copy of a storage, or of a tensor by copy.deepcopy(),")
         cdef Storage made = Storage.__new__(Storage)
         made.born = generation
         give_block(made, self.capacity, self.device)
@@ -569,6 +576,21 @@ cdef object export_of(Storage storage, bint readonly):
 
 cdef bint keeps_address(int flags) noexcept:
     return flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS and not flags & PyBUF_FORMAT
+
+
+cdef object REACHED = None
+
+
+def on_reach(function):
+    """Call ``function(storage, what)`` before ``what`` gives Python the bytes of a storage, or their address."""
+    global REACHED
+    REACHED = function
+
+
+cdef int reach(Storage storage, str what) except -1:
+    if REACHED is not None:
+        REACHED(root(storage), what)
+    return 0
 
 
 cdef object MOVED = None

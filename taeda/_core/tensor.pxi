@@ -260,6 +260,8 @@ cdef class Tensor:
             8
         """
         refuse_recording(b"an address is read")
+        if MODES[0] != NULL:
+            refuse_reached(root(self.storage), "data_ptr()")
         show(self.storage)
         if self.device_type:
             return 0 if self.device_type == META_NUMBER else <size_t>self.raw

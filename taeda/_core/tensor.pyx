@@ -13,7 +13,7 @@ The backward pass is in ``engine.pyx``, launches from Python are in ``launching.
 
 cimport cython
 from cpython.bool cimport PyBool_Check
-from cpython.buffer cimport PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES
+from cpython.buffer cimport PyBUF_F_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.complex cimport PyComplex_Check
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check, PyFloat_CheckExact
@@ -43,7 +43,7 @@ from .memory cimport (
 from .callbacks import callbacks
 from .devices import ABSENT, DEVICES, DEVICE_TYPES, accelerator, device_count, is_registered
 from .machine import stream_bytes
-from .memory import MetaMemoryError, MetaValueError, on_move
+from .memory import MetaMemoryError, MetaValueError, on_move, on_reach
 from .planners cimport RUN_PIECE, host_function, keep, known, new_owner, of_family, planner_of
 from .planners import add_planner
 from .pool cimport Watch, heed, kernel_t, launch as run_kernel, watch

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taeda._core import Tensor
+from taeda._core.tensor import new_generation
 from taeda._settings import get_default_device
 from taeda.amp.autocast_mode import converts
 from taeda.aten import OpOverload
@@ -28,6 +29,7 @@ from taeda.fx.experimental.symbolic_shapes import (
 )
 from taeda.fx.node import map_aggregate
 from taeda.fx.operator_schemas import writes
+from taeda.nn._recorded import refuse_storages
 from taeda.nn.modules import _hooks
 from taeda.ops.meta import place_of, planning, without_values
 from taeda.ops.table import OPS, trait
@@ -89,6 +91,8 @@ class Capture(Numbers):
         self.guards: list[tuple[Expr, bool, str]] = []
         self.constants: dict[int, tuple[Tensor, Traced]] = {}
         self.made: dict[Any, Traced] = {}  # of Python's values in this run, by their places
+        self.born = new_generation()
+        self.read: list[Tensor] = []  # tensors from outside whose values Python has read
         self.unread: dict[int, tuple[Tensor, Scope]] = {}  # tensors of Python's values that no step has read yet
         self.alive: list[Any] = []
         self.modules: list[tuple[str, str, int]] = []  # path, class, and which call it is
@@ -188,20 +192,54 @@ class Capture(Numbers):
         """The value of a tensor that is not of the program, such as a constant; of one that is, an unknown number."""
         if isinstance(x, Traced):
             return self.number(x)
+        self.read.append(x)
         with self.aside():
             return x.item()
+
+    def by_python(self, what: str, source: Tensor | None) -> bool:
+        """Values of a tensor from outside that Python reads. A write of Python's there would be lost."""
+        if source is not None:
+            self.read.append(source)
+        return source is not None
+
+    def note_detached(self, source: Tensor, made: Tensor) -> None:
+        """``made`` is ``source.detach()`` or ``source.data`` of a tensor from outside, which no op makes."""
+        if not isinstance(source, Traced):
+            self.constants[id(made)] = made, self.call(OPS["detach"], (source,), {})
+
+    def holds(self, storage: Any) -> bool:
+        """Whether ``storage`` is memory of the program's tensors, or lasts from run to run."""
+        return storage.born < self.born or storage.device.type == "meta"
 
     def note_made(self, x: Tensor) -> Tensor:
         """What stands for a tensor that the program makes of Python's values: every run begins with a copy of them."""
         with self.aside():
             if isinstance(x, Traced) or x.is_meta or type(x) is not Tensor:
                 return x
+            source = self._source_of(x)
+            if source is not None:
+                return self.call(OPS["detach"], (source,), {})
             made = self.traced(None, [without_values(x.shape, x.stride(), x.dtype)], x.device)
         made.wants_grad = x.requires_grad
         made.constant = x, made.metas[0]._version
         self.unread[id(made)] = x, self.scope
         self.constants[id(x)], self.made[place_of(x)] = (x, made), made
         return made
+
+    def _source_of(self, x: Tensor) -> Tensor | None:
+        """The tensor whose memory ``x`` shows by way of an array of its values; None if there is none."""
+        place = place_of(x)
+        if place is None or place in self.made:
+            return self.made.get(place)
+        for source in self.read:
+            storage = None if place_of(source) is None else source.untyped_storage()
+            if storage is not None and storage._address() <= place[0] < storage._address() + storage.nbytes():
+                if place_of(source) != place:
+                    raise RuntimeError(
+                        f"export: an array of part of a tensor is made a tensor; index it\n{self.where()}"
+                    )
+                return source
+        return None
 
     def value_of(self, x: Any) -> Any:
         """The values of a tensor of the program that are the same in every run, anything else as it is; None for a
@@ -283,12 +321,19 @@ class Capture(Numbers):
         return x if not whole or self.value_of(x) is None else self.number(x)
 
     def _call(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        refuse_storages(function, args, kwargs)
         for x in _everything(sizes_in(function, args, kwargs)) if self.found else ():
             if isinstance(x, SymInt) and isinstance(x >= 0, SymBool):
                 self.require(x >= 0)
         with self.aside():
             given = map_aggregate((args, kwargs), self._lifted)
             rule = rule_for(function, *given)
+            if rule is not None or trait(function, "meta", "") == "values":
+                values = map_aggregate(given, self.value_of)
+                tensors = [x for x in _everything(given) if isinstance(x, Tensor)]
+                if tensors and not any(self.value_of(x) is None for x in tensors) and given[1].get("out") is None:
+                    made = function(*values[0], **values[1])
+                    return pytree.tree_map(lambda x: self.note_made(x) if isinstance(x, Tensor) else x, made)
             if rule is None and trait(function, "meta", "") == "values":
                 refuse_value(f"{function.__name__}(), the size of whose result depends on them,", self.where())
             found: dict[str, Any] = {}

@@ -9,6 +9,8 @@ from taeda._core import Tensor
 from taeda.fx.experimental.symbolic_shapes import Expr, ValueRanges, int_oo
 from taeda.nn import Module
 
+from .. import _core
+
 
 class GuardError(RuntimeError, AssertionError):
     """The arguments do not meet the conditions that an exported program was made for."""
@@ -112,3 +114,25 @@ class Checks(Module):
         if rest % factors[name]:
             raise GuardError(f"Expected {where} to be of the form {size}, where {name} is an integer, but got {got}")
         symbols[name] = rest // factors[name]
+
+
+class Apart(Module):
+    """Raises a GuardError for arguments that share memory with tensors that a program without writes gives back: the
+    others have read the old elements.
+
+    Args:
+        written: the places of those tensors.
+    """
+
+    def __init__(self, written: list[int]) -> None:
+        super().__init__()
+        self.written = written
+
+    def forward(self, *tensors: Any) -> None:
+        for i in self.written:
+            for j, x in enumerate(tensors):
+                if i != j and isinstance(x, Tensor) and _core.memory_overlap(tensors[i], x):
+                    raise GuardError(
+                        f"The program writes to an argument or buffer that shares memory with another argument, number "
+                        f"{min(i, j)} and {max(i, j)}: a decomposed program would read it as it was. Give a clone()"
+                    )

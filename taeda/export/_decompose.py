@@ -525,7 +525,9 @@ class _Run(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         before = self.mode.scope.graph._root._prev
-        self.mode.stack_trace = lambda: n.meta.get("stack_trace", "")  # type: ignore[method-assign]
+        trace = n.meta.get("stack_trace", "")
+        self.mode.stack_trace = lambda: trace  # type: ignore[method-assign]
+        self.mode.where = lambda: "\n".join(trace.splitlines()[-2:])  # type: ignore[method-assign]
         result = super().run_node(n)
         made = self.mode._since((before,))
         self.emitted[n.name] = [(m.target, map_arg((m.args, m.kwargs), lambda _: "node")) for m in made]
@@ -612,8 +614,9 @@ class _Attempt:
         if x.is_meta:
             raise RuntimeError("a body made a view that the mode did not see")
         path = f"lifted_tensor_{sum(name.startswith('lifted_tensor_') for name in self.constants)}"
-        self.constants[path] = x.detach()
         mode = self.mode
+        with mode.aside():
+            self.constants[path] = x.detach()
         graph = mode.root.graph
         with graph.inserting_before(None) if self.last_state is None else graph.inserting_after(self.last_state):
             node = graph.placeholder(f"c_{path}")
@@ -676,7 +679,10 @@ def decomposed(ep: Any, table: Any, targets: Collection = ()) -> Any:
             if _narrowed(unknowns, conflict, samples):
                 continue
             if conflict.args[0] in kept:
-                raise RuntimeError(f"run_decompositions: {conflict.text}") from None
+                step = conflict.args[0]
+                raise RuntimeError(
+                    f"run_decompositions: '{step}' has no form without writes for all sizes: {conflict.text}"
+                ) from None
             kept.add(conflict.args[0])
             continue
         differ = {

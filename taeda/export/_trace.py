@@ -23,6 +23,7 @@ from taeda.fx.experimental.symbolic_shapes import (
 )
 from taeda.fx.node import map_arg
 from taeda.nn import Module, Parameter
+from taeda.nn._recorded import form_of, refuse_form, tensors_of
 from taeda.utils import _pytree as pytree
 
 from .. import _core
@@ -30,7 +31,7 @@ from ._capture import Capture, _call_model
 from ._checks import Checks, InputCheck
 from ._unknown_sizes import implied, numbers
 from ._unknowns import Again, Unknowns
-from ._values import _WAYS, Conflict, Traced, range_of, samples_of
+from ._values import _WAYS, Conflict, FakeTensor, Traced, range_of, samples_of
 from .dynamic_shapes import (
     AdditionalInputs,
     ConstraintsViolated,
@@ -201,6 +202,7 @@ class _Attempt:
         self.capture = Capture(samples, exporter.unknowns, bounds)
         self.state: dict[str, tuple[Any, Traced, InputSpec]] = {}  # by path
         self.constants: dict[str, Tensor] = {}
+        self.lasting: list[tuple[str, Tensor, Traced, tuple, int]] = []  # what lasts, its form and version at first
         self.specs: list[InputSpec] = []
         self.last_state: Node | None = None
         self.out_spec: Any = None
@@ -229,6 +231,7 @@ class _Attempt:
             persistent = path in exporter.persistent if kind is InputKind.BUFFER else None
             spec = InputSpec(kind, TensorArgument(capture.root.nodes[id(made)].name), path, persistent)
             self.state[path] = x, made, spec
+            self._note_lasting(path, x, made)
             self.specs.append(spec)
         self.last_state = capture.root.last_input
         capture.lift = self._lift
@@ -237,6 +240,7 @@ class _Attempt:
         with self._swapped(known), capture.watching(exporter.mod), self._watching_calls(), capture.on():
             result = _call_model(exporter.mod, args, kwargs)
             self._write_back(known)
+        self._check_lasting()
         result = pytree.tree_map(lambda x: tuple(x) if isinstance(x, Size) else x, result)
         leaves, self.out_spec = pytree.tree_flatten(result)
         if capture.grad_mode != _core.is_grad_enabled():
@@ -303,7 +307,7 @@ class _Attempt:
 
     def _lift(self, x: Tensor) -> Traced:
         """A placeholder for a tensor from outside."""
-        if isinstance(x, Traced) or x.is_meta:
+        if isinstance(x, FakeTensor) or x.is_meta:
             raise RuntimeError(
                 "export: a tensor on device meta, or of another program, is used as a constant. A gradient that the "
                 "model computes itself (func.grad, autograd.grad) is such a tensor: record it with make_fx"
@@ -311,7 +315,8 @@ class _Attempt:
         path = self.exporter.attributes.get(id(x))
         if path is None:
             path = f"lifted_tensor_{sum(name.startswith('lifted_tensor_') for name in self.constants)}"
-        self.constants[path] = x.detach() if not isinstance(x, Parameter) else x
+        with self.capture.aside():
+            self.constants[path] = x.detach() if not isinstance(x, Parameter) else x
         graph = self.capture.root.graph
         with graph.inserting_before(None) if self.last_state is None else graph.inserting_after(self.last_state):
             node = graph.placeholder(f"c_{path.replace('.', '_')}")
@@ -322,25 +327,42 @@ class _Attempt:
         index = sum(s.kind != InputKind.USER_INPUT for s in self.specs)
         self.specs.insert(index, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), path))
         self.last_state = node
+        self._note_lasting(path, x, made)
         return made
+
+    def _note_lasting(self, path: str, x: Tensor, made: Traced) -> None:
+        self.lasting.append((path, x, made, form_of(made.metas[0]), made.metas[0]._version))
+
+    def _check_lasting(self) -> None:
+        """Raise if tensors that last from run to run change so that the next run needs another program."""
+        with self.capture.aside():
+            read = {id(x.untyped_storage()) for x in self.capture.read if x._without_memory is None}
+            for path, x, made, form, version in self.lasting:
+                refuse_form("export", form, form_of(made.metas[0]), path)
+                if x._without_memory is None and id(x.untyped_storage()) in read and version != made.metas[0]._version:
+                    raise RuntimeError(
+                        f"export: Python reads the values of {path}, and the program writes to it: what was read would "
+                        f"be the same in every run. Read them with ops, or register {path} as a buffer"
+                    )
 
     @contextmanager
     def _swapped(self, known: dict[int, Traced]) -> Iterator[None]:
         """Tensors of the program in place of parameters and buffers; the model is as before afterwards."""
-        before = [(m, dict(m._parameters), dict(m._buffers), dict(vars(m))) for m in self.exporter.mod.modules()]
+        root = self.exporter.mod
+        before = [(m, dict(m._parameters), dict(m._buffers), dict(vars(m))) for m in root.modules()]
         for module, parameters, buffers, _ in before:
             for table, held in ((module._parameters, parameters), (module._buffers, buffers)):
                 table.update({name: known[id(x)] for name, x in held.items() if x is not None})
-        changed = []
+        held, changed = tensors_of(root), []
         try:
             yield
-            for module, _, _, attributes in before:
-                for name, x in vars(module).items():
-                    if (
-                        any(self.capture.value_of(leaf) is None for leaf in pytree.tree_leaves(x) if leaf is not None)
-                        and attributes.get(name) is not x
-                    ):
-                        changed.append(f"{type(module).__name__}.{name}")
+            now = tensors_of(root)
+            for place in dict.fromkeys((*held, *now)):
+                old, new = held.get(place), now.get(place)
+                same = new is old or (new is not None and place[0] in self.state)
+                fixed = isinstance(new, Traced) and self.capture.value_of(new) is not None and not place[1]
+                if not same and not (fixed and id(old) not in self.capture.constants):
+                    changed.append(f"{type(root).__name__}.{place[0]}")
         finally:
             for module, parameters, buffers, attributes in before:
                 module.__dict__.clear()
@@ -357,14 +379,30 @@ class _Attempt:
             )
 
     def _write_back(self, known: dict[int, Traced]) -> None:
-        """Copy buffers that were set to new tensors."""
+        """Copy buffers that were set to new tensors.
+
+        Raises:
+            RuntimeError: one has other sizes or another dtype.
+            ValueError: one is a view of another tensor that lasts.
+        """
         for path, (x, _, _) in self.state.items():
             made = known[id(x)]
             owner, _, name = path.rpartition(".")
             module = self.exporter.mod.get_submodule(owner)
             now = module._buffers.get(name, module._parameters.get(name))
-            if now is not made and isinstance(now, Tensor) and now is not x:
-                made.copy_(now)
+            if now is made or now is x or not isinstance(now, Tensor):
+                continue
+            now = self.capture._lifted(now)
+            for meta in now.metas:
+                refuse_form("export", form_of(made.metas[0])[:2], form_of(meta)[:2], path)
+            if _place(now) == _place(made):
+                continue
+            if any(_place(now)[0] is _place(other)[0] for _, _, other, *_ in self.lasting):
+                raise ValueError(
+                    f"export: {path} is set to a view of another parameter, buffer or attribute, or of itself, which "
+                    f"the program could not keep apart; set it to a copy by clone()"
+                )
+            made.copy_(now)
 
 
 class _Exporter:
@@ -690,6 +728,12 @@ class _Exporter:
         ):
             by_position = [f"args_{i}" for i in range(len(self.args))]
         return by_position, list(self.kwargs)
+
+
+def _place(x: Traced) -> tuple:
+    """The memory of ``x``, and where it is there."""
+    meta = x.metas[0]
+    return meta.untyped_storage(), meta.storage_offset(), meta.shape, meta.stride(), meta.is_conj(), meta.is_neg()
 
 
 def _order(mod: Module, spec: Any) -> list[int]:

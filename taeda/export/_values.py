@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from taeda._core import Size, Tensor
 from taeda.fx.experimental.symbolic_shapes import Expr, GuardOnDataDependentSymNode, SymInt
-from taeda.ops.meta import without_values
+from taeda.ops.meta import place_of, without_values
 from taeda.overrides import _disabled_torch_function_impl
 
 from .. import _core
@@ -156,6 +156,15 @@ class Traced(FakeTensor):
     def detach(self) -> Any:
         return _core_detach(self)
 
+    def __copy__(self) -> Any:
+        made = _core_detach(self)
+        made.wants_grad = self.wants_grad
+        return made
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        made = memo[id(self)] = self.__copy__().clone()
+        return made
+
     @property
     def data(self) -> Any:
         return _core_detach(self)
@@ -215,8 +224,9 @@ def _needs_value(attribute: str, name: str) -> Any:
             refuse_value(name, self.capture.where())
         with self.capture.aside():
             made = getattr(value, attribute)(*map(self.capture.value_of, args), **kwargs)
-        if attribute == "numpy" and id(self) not in self.capture.unread:
-            made.flags.writeable = False  # the program has read the values
+        if attribute in ("numpy", "__array__"):
+            self.capture.made.setdefault(place_of(value), self)  # a tensor of the array is a view
+            made.flags.writeable = id(self) in self.capture.unread  # else the program has read the values
         return made
 
     return method

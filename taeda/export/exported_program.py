@@ -17,7 +17,7 @@ from taeda.fx.passes.infra.pass_base import PassResult
 from taeda.nn import Module, Parameter
 
 from .. import _core
-from ._checks import Checks
+from ._checks import Apart, Checks
 from ._decompose import decomposed
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, OutputKind, TensorArgument
 
@@ -309,6 +309,12 @@ class ExportedProgram:
         if check_guards:
             root["_guards_fn"] = self._checks
             graph.call_module("_guards_fn", tuple(inputs))
+            outputs = self.graph_signature.output_specs
+            written = [by_target[str(s.target)] for s in outputs if s.kind != OutputKind.USER_OUTPUT]
+            if written:
+                tensors = list(dict.fromkeys((*inputs, *written)))
+                root["_apart_fn"] = Apart([tensors.index(x) for x in written])
+                graph.call_module("_apart_fn", tuple(tensors))
         for node in self.graph.nodes:
             if node.op == "get_attr":
                 root[node.target] = copy.deepcopy(getattr(self.graph_module, node.target))

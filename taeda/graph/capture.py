@@ -623,13 +623,19 @@ def _become(pending: Pending, actual: Tensor, owner: Tensor | None) -> None:
         become(pending, actual)
         return
     with _core_only():
-        if owner is not None and owner.dtype is actual.dtype and owner.is_conj() == actual.is_conj():
+        if owner is not None and _same_memory(owner, actual):
             with enable_grad() if actual.requires_grad else no_grad():
                 fresh = owner.as_strided(actual.shape, actual.stride(), actual.storage_offset())
         else:
             fresh = as_subclass(actual, Tensor)  # another view of the same tensor: writes reach that
     vars(fresh).update(vars(pending))
     swap_tensors(pending, fresh)
+
+
+def _same_memory(one: Tensor, two: Tensor) -> bool:
+    """Whether one tensor can be a view of the other; ``set_`` gives a view other memory."""
+    same = one.untyped_storage() is two.untyped_storage()
+    return same and one.dtype is two.dtype and one.is_conj() == two.is_conj()
 
 
 def _core_meta(t: Tensor) -> Tensor:

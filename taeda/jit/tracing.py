@@ -19,6 +19,7 @@ from .. import _core, nn, random
 from .._core import Op, Tensor
 from .._core.callbacks import callbacks
 from ..autograd import no_grad
+from ..nn._recorded import Lasting, distinct, is_value, refuse_storages
 from ..ops.meta import place_of
 from ..ops.recurrent import _layer_in_ops
 from ..ops.table import asked_for, trait
@@ -100,6 +101,7 @@ class Recorder:
         self.made: dict[Any, Tensor] = {}  # from Python's values in this run, by their places
         self.node = ast.Pass()
         self.quiet = 0
+        self.lasting = Lasting(root)
         self.unread: dict[int, ir.Stmt] = {}  # sizes that no op was given yet
         self.modules: list[tuple[nn.Module, Any]] = []  # recorded as calls, with the called functions
         names = [p.name for p in function.parameters]
@@ -167,6 +169,8 @@ class Recorder:
             if id(x) not in self.known:
                 e = self._anew(x) or self._detached(x)
                 self.know(x, e or ir.Const(x.detach() if x.grad_fn is not None else x, TENSOR))
+            if isinstance(self.known[id(x)], (ir.Const, ir.GetAttr)):
+                self.lasting.note(x)
             return self.known[id(x)]
         code = number(x)
         if code is not None:
@@ -255,9 +259,12 @@ class Recorder:
 
     def note_detached(self, source: Tensor, made: Tensor) -> None:
         """``made`` is ``source.detach()`` or ``source.data``, which no op makes."""
-        if id(source) in self.known or self.made:
-            e = self.front.op("aten::detach", [self.express(source)], {}, self.node)
-            self.record(e, made)
+        self.record(self.front.op("aten::detach", [self.express(source)], {}, self.node), made)
+
+    def holds(self, storage: Any) -> bool:
+        """Whether ``storage`` is memory of the program's tensors."""
+        with _recording(None):
+            return self.lasting.holds(storage, self.alive)
 
     def by_python(self, what: str, source: Tensor | None) -> bool:
         """Values that Python reads, or a tensor made of Python's values: constants of the trace. Returns whether the
@@ -283,9 +290,12 @@ class Recorder:
         """Called by the core for every op and composite."""
         if _core.is_mode_active():  # the others come first
             return _core.pass_through(self, function, args, kwargs)
+        refuse_storages(function, args, kwargs)
         reads = sizes.reads((args, kwargs))
         if not reads and not self._makes(function):
-            return _core.pass_through(self, function, args, kwargs)
+            result = _core.pass_through(self, function, args, kwargs)
+            self._warn_of(function, result)
+            return result
         given = {k: v for k, v in kwargs.items() if k != "requires_grad" or v}
         try:
             e = self._call(function, args, given)
@@ -296,7 +306,14 @@ class Recorder:
         if e is None:
             return self._other(function, args, kwargs)
         result = function(*args, **kwargs)
+        self._warn_of(function, result)
         return self.record(e, result)
+
+    def _warn_of(self, function: Any, result: Any) -> None:
+        """Warn of a bool that ``function`` has computed of values."""
+        if is_value(function, result) and not self.quiet:
+            what = f"Converting the result of {function.__name__}() to a Python boolean"
+            self.warn(f"{what} might cause the trace to be incorrect", 5)
 
     def _makes(self, function: Any) -> bool:
         """Whether a function makes a tensor of none: a new one in each run, which the program may write to."""
@@ -359,9 +376,11 @@ class Recorder:
         if not isinstance(function, Op):
             self.quiet += 1
             try:
-                return _core.pass_through(self, function, args, kwargs)
+                result = _core.pass_through(self, function, args, kwargs)
             finally:
                 self.quiet -= 1
+            self._warn_of(function, result)
+            return result
         rule = trait(function, "lowering") or trait(function, "decomposition")
         if rule is not None and not function.writes:
             bound = dict(zip(function.params, function.defaults, strict=True))
@@ -602,12 +621,14 @@ def _record(
     module: nn.Module | None = None,
 ) -> tuple[ir.Function, Any]:  # fmt: skip
     values, names, count = _inputs(f, args, kwargs)
+    values = distinct(values, [] if module is None else [*module.parameters(), *module.buffers()])
     parameters = [Parameter(n, _type_of_input(v), REQUIRED) for n, v in zip(names, values, strict=True)]
     own = [Parameter("self", owner, REQUIRED)] if owner is not None else []
     function = ir.Function(name, [*own, *parameters], None, None, owner)
     recorder = Recorder(function, values, module)
     with _recording(recorder), recorder.keeping():
         result = f(*values[:count], **dict(zip(names[count:], values[count:], strict=True)))
+    recorder.lasting.check("jit.trace", new=False)  # else ``check_trace`` tells
     recorder.finish(result, strict)
     return function, result
 

@@ -40,8 +40,8 @@ def _schema(op: Any, args: tuple, kwargs: dict, close: dict) -> None:
         written = t._version != version or not bool(((t == before) | (t != t)).all())
         if declared is not None and written and id(t) not in declared:
             raise OpCheckError(f"{op._qualname} writes to an argument that is not in mutates_args; name it there")
-    storages = {t.untyped_storage().data_ptr() for t in _tensors((args, kwargs)) if t.numel()}
-    if any(t.numel() and t.untyped_storage().data_ptr() in storages for t in _tensors(result)):
+    storages = {t.untyped_storage()._address() for t in _tensors((args, kwargs)) if t.numel()}
+    if any(t.numel() and t.untyped_storage()._address() in storages for t in _tensors(result)):
         raise OpCheckError(f"{op._qualname} gives an argument, or a view of one: give a clone of it")
 
 

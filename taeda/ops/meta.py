@@ -32,7 +32,8 @@ def place_of(x: Any) -> tuple | None:
     memory of its own, or no elements."""
     if not isinstance(x, Tensor) or x._without_memory is not None or x.is_meta or not x.numel():
         return None
-    return x.data_ptr(), x.dtype, tuple(x.shape), x.stride(), x.is_conj() or x.is_neg()
+    address = x.untyped_storage()._address() + x.storage_offset() * x.element_size()
+    return address, x.dtype, tuple(x.shape), x.stride(), x.is_conj() or x.is_neg()
 
 
 def is_meta(device: Any) -> bool:

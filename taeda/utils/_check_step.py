@@ -314,7 +314,7 @@ class _Watch(Watcher):
 
 
 def _address(t: Tensor) -> int:
-    return t.untyped_storage().data_ptr() if t._without_memory is None else 0
+    return t.untyped_storage()._address() if t._without_memory is None else 0
 
 
 def check_step(step: Callable[[], Any], model: nn.Module | None = None, optimizer: Any = None) -> StepReport:

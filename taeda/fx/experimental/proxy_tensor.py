@@ -12,6 +12,7 @@ from typing import Any
 
 from taeda._core import Op, Tensor
 from taeda.nn import Module, Parameter
+from taeda.nn._recorded import Lasting, distinct, is_value, refuse_storages
 from taeda.ops.meta import place_of
 from taeda.ops.table import trait
 from taeda.utils import _pytree as pytree
@@ -66,9 +67,13 @@ class _Recorder:
     records = True  #: what others write to memory it does not see
 
     def __init__(
-        self, tracer: PythonKeyTracer, decompositions: dict[Any, Callable], outer: _Recorder | None = None
-    ) -> None:
+        self, tracer: PythonKeyTracer, decompositions: dict[Any, Callable], outer: _Recorder | None = None,
+        root: Any = None,
+    ) -> None:  # fmt: skip
         self.tracer, self.outer = tracer, outer
+        self.lasting = Lasting(root)
+        self.derived: dict[int, set[int]] = {}  # from which memory that lasts that of other tensors is computed
+        self.read: set[int] = set()  # addresses of memory that lasts, whose values Python has
         self.captured: list[Tensor] = []  # tensors that the outer program made
         self.decompositions = decompositions
         self.known: dict[int, tuple[Tensor, Proxy]] = {}
@@ -100,6 +105,7 @@ class _Recorder:
         found = self.places.get(_place(x))
         if found is None:
             self.outside[id(x)] = x
+            self.lasting.note(x)
         return x if found is None else found
 
     def item(self, x: Tensor) -> Any:
@@ -117,15 +123,34 @@ class _Recorder:
                 "example's in every run. Compute it with ops: cond for a condition, where for a choice"
             )
         with _recording(None):
+            if source is not None:
+                self.read |= self._sources(source)
             return source is not None and place_of(source) not in self.made
+
+    def holds(self, storage: Any) -> bool:
+        """Whether ``storage`` is memory of the program's tensors."""
+        with _recording(None):
+            own = self.lasting.holds(storage, [x for x, _ in self.known.values()])
+            return own or (self.outer is not None and self.outer.holds(storage))
+
+    def _sources(self, x: Tensor) -> set[int]:
+        """The memory that lasts from which ``x`` is computed."""
+        return {_memory(x)} if self.lasting.has(x) else self.derived.get(_memory(x), set())
 
     def _vary(self, function: Any, given: list, made: list) -> None:
         """Note which memory a call writes whose values differ between runs."""
-        held = {id(x) for x in given}
+        held, sources = {id(x) for x in given}, set().union(*map(self._sources, given))
+        for x in made if sources else ():
+            self.derived.setdefault(_memory(x), set()).update(sources)
         if trait(function, "random") or any(_memory(x) in self.varying for x in given):
             self.varying |= {_memory(x) for x in made}
         else:  # what lasts from run to run is written to
-            self.varying |= {_memory(x) for x in made if id(x) in held and id(x) in self.outside}
+            self.varying |= {_memory(x) for x in made if id(x) in held and self.lasting.has(x)}
+        if any(id(x) in held and _memory(x) in self.read for x in made):
+            raise RuntimeError(
+                "make_fx: a tensor is written to whose values Python has read before: they would be the example's in "
+                "every run. Read them with ops"
+            )
 
     def known_of(self, x: Tensor) -> Any:
         """As :meth:`of`, for a tensor that the function may just have made of Python's values."""
@@ -154,6 +179,7 @@ class _Recorder:
         inner.varying = self.varying | set(map(_memory, given))
         with _recording(inner):
             results, out_spec = pytree.tree_flatten(f(*pytree.tree_unflatten(given, spec)))
+        inner.lasting.check("make_fx")
         value = tuple(inner.known_of(x) if isinstance(x, Tensor) else x for x in results)
         inner.tracer.create_node("output", "output", (inner.tracer.create_arg(value),), {})
         inner.tracer.graph.eliminate_dead_code()
@@ -209,9 +235,16 @@ class _Recorder:
         name, form = getattr(function, "__name__", ""), trait(function, "meta", "") == "form"
         by_no_op = form or name.startswith("new_") or name.endswith("_like")  # changes of form, and new memory
         if not isinstance(function, Op) and tensors and not by_no_op:
-            return _core.pass_through(self, function, args, kwargs)  # its ops are recorded
-        for x in pytree.tree_leaves((args, kwargs)) if self.made else ():
-            self.make_anew(x)
+            result = _core.pass_through(self, function, args, kwargs)  # its ops are recorded
+            if is_value(function, result):
+                for x in pytree.tree_leaves((args, kwargs)):
+                    self.by_python("boolean", x if isinstance(x, Tensor) else None)
+            return result
+        refuse_storages(function, args, kwargs)
+        for x in pytree.tree_leaves((args, kwargs)):
+            if self.made:
+                self.make_anew(x)
+            self.of(x)  # as it is before the call
         result = function(*args, **kwargs)
         if any(isinstance(x, Tensor) for x in pytree.tree_leaves(result)):
             self.record(function, args, kwargs, result)
@@ -231,9 +264,7 @@ class _Recorder:
         """Record ``made``, which is ``source.detach()`` or ``source.data``: no op makes it, so no call tells of it."""
         if self.made:
             self.make_anew(source)
-        known = self.of(source)
-        if known is not source:
-            self.track(made, self.tracer.create_proxy("call_method", "detach", (known,), {}), alone=True)
+        self.track(made, self.tracer.create_proxy("call_method", "detach", (self.of(source),), {}), alone=True)
 
     def record(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
         """Make the Node."""
@@ -320,8 +351,9 @@ def make_fx(
 
 def _trace(f: Callable, args: tuple, decompositions: dict) -> GraphModule:
     tracer = PythonKeyTracer()
-    mode = _Recorder(tracer, decompositions)
+    mode = _Recorder(tracer, decompositions, root=f)
     names = _names_of(f, len(args))
+    args = distinct(args, mode.lasting.held.values())
     leaves, spec = pytree.tree_flatten(args)
     counts: dict[str, int] = {}
     for name, value in zip(names, args, strict=False):
@@ -333,6 +365,7 @@ def _trace(f: Callable, args: tuple, decompositions: dict) -> GraphModule:
                 mode.varying.add(_memory(leaf))
     with _recording(mode):
         result = f(*pytree.tree_unflatten(leaves, spec))
+    mode.lasting.check("make_fx")
     outputs, out_spec = pytree.tree_flatten(result)
     for x in outputs:
         mode.make_anew(x)

@@ -1,0 +1,131 @@
+"""Tensors from outside of a program that is recorded: they last from one run to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .._core import Storage, Tensor
+from .._core.tensor import new_generation
+from ..ops.table import trait
+from ..utils import _pytree as pytree
+from .modules.module import Module
+
+__all__ = ["Lasting", "distinct", "form_of", "is_value", "refuse_form", "refuse_storages", "tensors_of"]
+
+
+def form_of(x: Tensor) -> tuple:
+    """The form of a tensor, for which programs are recorded."""
+    return x.dtype, tuple(x.shape), x.stride() if x._without_memory is None else ()
+
+
+def tensors_of(module: Module) -> dict[tuple[str, str, Any], Tensor]:
+    """The tensors that a module and those in it hold.
+
+    Returns:
+        By the place of each: a path; the table of parameters or buffers, or nothing; and the place among tensors there.
+    """
+    found: dict[tuple[str, str, Any], Tensor] = {}
+    for path, part in module.named_modules():
+        for table, held in (("_parameters", part._parameters), ("_buffers", part._buffers), ("", vars(part))):
+            for name, value in held.items():
+                leaves = () if name in ("_parameters", "_buffers", "_modules") else pytree.tree_leaves(value)
+                for i, x in enumerate(leaves):
+                    if isinstance(x, Tensor):
+                        found[f"{path}.{name}" if path else name, table, i] = x
+    return found
+
+
+def is_value(function: Any, result: Any) -> bool:
+    """Whether ``result`` is a bool that ``function`` has computed of values."""
+    return isinstance(result, bool) and trait(function, "meta", "") == "values"
+
+
+def refuse_storages(function: Any, args: tuple, kwargs: dict) -> None:
+    """Raise for a step that is given a storage: programs hold tensors.
+
+    Raises:
+        RuntimeError: there is one among the arguments.
+    """
+    for x in (*args, *kwargs.values()):
+        if isinstance(getattr(x, "_untyped_storage", x), Storage):
+            raise RuntimeError(
+                f"{function.__name__}(): a recorded program holds no storage; give a tensor, such as one on the storage"
+            )
+
+
+def distinct(args: Any, held: Iterable[Tensor] = ()) -> Any:
+    """Arguments of a program: a tensor that is given twice, or is among ``held``, is another view of its memory."""
+    seen = set(map(id, held))
+
+    def once(x: Any) -> Any:
+        if isinstance(x, Tensor) and id(x) in seen:
+            return x.detach().requires_grad_(x.requires_grad)
+        seen.add(id(x))
+        return x
+
+    return pytree.tree_map(once, args)
+
+
+class Lasting:
+    """What a program finds, and must leave as it is but for its elements.
+
+    Args:
+        root: what is recorded.
+    """
+
+    def __init__(self, root: Any = None) -> None:
+        self.born = new_generation()
+        self.root = root if isinstance(root, Module) else getattr(root, "__self__", None)
+        self.held = tensors_of(self.root) if isinstance(self.root, Module) else {}
+        self.read: dict[int, tuple[Tensor, tuple]] = {}
+
+    def has(self, x: Tensor) -> bool:
+        """Whether the memory of ``x`` lasts."""
+        return x._without_memory is None and x.untyped_storage().born < self.born
+
+    def holds(self, storage: Storage, tensors: Iterable[Any]) -> bool:
+        """Whether ``storage`` lasts, or is the memory of one of ``tensors``, which the program has made or read."""
+        return storage.born < self.born or any(
+            isinstance(t, Tensor) and t._without_memory is None and t.untyped_storage() is storage for t in tensors
+        )
+
+    def note(self, x: Tensor) -> None:
+        """The program reads ``x``."""
+        self.read.setdefault(id(x), (x, form_of(x)))
+
+    def check(self, who: str, new: bool = True) -> None:
+        """Raise if tensors that were read have another form now, or modules hold other tensors.
+
+        Args:
+            who: who records.
+            new: also refuse tensors in attributes that held none.
+
+        Raises:
+            RuntimeError: a tensor has another dtype, other sizes or strides.
+            ValueError: an attribute of a module is another tensor.
+        """
+        for x, form in self.read.values():
+            refuse_form(who, form, form_of(x))
+        now = tensors_of(self.root) if isinstance(self.root, Module) else {}
+        for place in [*self.held, *now]:
+            x = self.held.get(place)
+            used = id(x) in self.read if x is not None else new or place[1]
+            if used and now.get(place) is not x:
+                raise ValueError(
+                    f"{who}: {place[0]} is set to another tensor, which the next run of the program would not see; "
+                    f"write to a buffer with copy_()"
+                )
+
+
+def refuse_form(who: str, before: tuple, now: tuple, name: str = "a tensor") -> None:
+    """Raise if the form of ``name``, which lasts from run to run, is another one.
+
+    Raises:
+        RuntimeError: it is.
+    """
+    if before != now:
+        raise RuntimeError(
+            f"{who}: {name}, which lasts from run to run, gets another form: dtype, sizes and strides {now}, before "
+            f"{before}. The next run would need another program; change the form of a view of it, such as x.view_as(x)"
+        )
