@@ -574,7 +574,8 @@ def edges(Tensor padded, pad, str mode):
         before, after = pad[2 * i], pad[2 * i + 1]
         view, size = inside, padded.sizes[d] - before - after
         end = before + size
-        if min(before, after) < 0 or size < 1 or step and max(before, after) > size - (step < 0):
+        if (before or after) and (min(before, after) < 0 or size < 1
+                                  or step and max(before, after) > size - (step < 0)):
             raise RuntimeError(f"edge_pad: expected a padding that {mode} has for a dimension of size {size}, got "
                                f"({before}, {after})")
         inside = strip(view, d, before, size)

@@ -78,10 +78,11 @@ cdef class Tensor:
     def __init__(self, *args, **kwargs):
         if self.storage is not None:
             return
-        cdef list stack = mode_stack()
-        if not stack:
+        cdef list stack
+        if not has_mode():
             _become(self, callbacks.legacy_tensor(*args, **kwargs))
             return
+        stack = mode_stack()
         set_mode_stack([])  # they are told of this object, not of the one that it becomes
         try:
             _become(self, callbacks.legacy_tensor(*args, **kwargs))

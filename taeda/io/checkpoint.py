@@ -128,7 +128,7 @@ def load(
     if not isinstance(f, (str, os.PathLike)):
         if mmap:
             raise ValueError("f must be a file path in order to use the mmap argument")
-        return _load_bytes(read_all(f), map_location, False, unpickle)
+        return _load_bytes(read_all(f), map_location, False, unpickle, f)
     shared = bool(mmap) and options.map_shared
     with open(f, "r+b" if shared else "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -159,14 +159,18 @@ def read_all(file: Any) -> bytes:
     return data
 
 
-def _load_bytes(data: Any, map_location: Any, share: bool, unpickle: Callable) -> Any:
+def _load_bytes(data: Any, map_location: Any, share: bool, unpickle: Callable, file: Any = None) -> Any:
     head = bytes(data[:16])
     if head.startswith(b"PK"):
         return ZipLoader(data, map_location, share, unpickle).load()
     if head.startswith(b"\x80") and head[1:2] <= b"\x05":
         if share:
             raise RuntimeError("load: mmap needs a file in the format since PyTorch 1.6; this one is older")
-        return LegacyLoader(bytes(data), map_location, unpickle).load()
+        loader = LegacyLoader(bytes(data), map_location, unpickle)
+        result = loader.load()
+        if loader.end < len(data) and hasattr(file, "seek"):  # what else was saved to the file may be loaded next
+            file.seek(loader.end - len(data), os.SEEK_CUR)
+        return result
     if head[8:9] == b"{":
         return safetensors.parse(data, share)
     if bytes(data[257:262]) == b"ustar":

@@ -44,7 +44,7 @@ class LegacyLoader:
             result, end = self.unpickle(self.data, position, self.persistent)
         finally:
             VALUES_FOLLOW.reset(before)
-        self._fill(*read_data(self.data, end, self._refuse))
+        self.end = self._fill(*read_data(self.data, end, self._refuse))
         return self.unpickle(self.data, position, self.persistent)[0] if later else result
 
     @staticmethod
@@ -66,7 +66,8 @@ class LegacyLoader:
         stored = self.stored[name]
         return Stored(stored.storage, storage_type.dtype, stored.device_name)
 
-    def _fill(self, names: Any, at: int) -> None:
+    def _fill(self, names: Any, at: int) -> int:
+        """Read the storages, and say where the last one ends."""
         if type(names) is not list or not all(type(n) is str for n in names) or set(names) != set(self.stored):
             raise UnpicklingError("load: the file's list of storages is missing or another")
         for name in names:
@@ -81,6 +82,7 @@ class LegacyLoader:
             if storage.device.type != "meta":
                 storage.copy_(copy_to_storage(self.data, at, size))
             at += size
+        return at
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

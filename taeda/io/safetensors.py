@@ -37,6 +37,8 @@ def _header(tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> tupl
     for name, t in tensors.items():
         if not isinstance(name, str) or not isinstance(t, Tensor):
             raise ValueError(f"safetensors: expected tensors by name, got {type(t).__name__} for {name!r}")
+        if name == "__metadata__":
+            raise ValueError("safetensors: the name '__metadata__' is the format's own; rename the tensor")
         if t.dtype.name not in _NAMES:
             raise ValueError(f"safetensors: the format has no {t.dtype} (tensor {name!r})")
     import json  # here and below: most programs that import taeda do without

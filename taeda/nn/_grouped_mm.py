@@ -52,7 +52,7 @@ def grouped_mm(
         ``(M, N)`` if one factor is a matrix, else ``(groups, M, N)``. Rows or columns behind the last group are zero.
 
     Raises:
-        RuntimeError: the dtypes do not fit, or ``offs`` is missing or superfluous.
+        RuntimeError: the dtypes or sizes do not fit, or ``offs`` is missing, superfluous or not ascending.
 
     Examples:
         >>> tokens, experts = taeda.ones(3, 2), taeda.tensor([[[1.0], [1.0]], [[10.0], [10.0]]])
@@ -75,6 +75,8 @@ def grouped_mm(
     if (offs is None) != (mat_a.dim() == mat_b.dim() == 3):
         raise RuntimeError("grouped_mm: offs must be given if a factor is a matrix, and only then")
     if offs is None:
+        if mat_a.shape[0] != mat_b.shape[0]:
+            raise RuntimeError(f"grouped_mm: mat_a has {mat_a.shape[0]} groups, mat_b {mat_b.shape[0]}")
         return matmul(mat_a, mat_b)
     if offs.dtype is not _core.int32 or offs.dim() != 1:
         raise RuntimeError(f"grouped_mm: expected a vector of int32 for offs, got {offs.dtype} of {list(offs.shape)}")
@@ -84,28 +86,36 @@ def grouped_mm(
     if offs.is_meta:
         sizes = (mat_a.shape[-2], mat_b.shape[-1])
         return mat_a.new_empty((groups, *sizes) if form == (2, 2) else sizes)
-    spans = [slice(start, max(start, end)) for start, end in pairwise([0, *offs.tolist()])]
+    size = mat_b.shape[1] if form == (3, 2) else mat_a.shape[form == (2, 2)]
+    ends = [0, *(min(end, size) for end in offs.tolist())]
+    if ends != sorted(ends):
+        raise RuntimeError(f"grouped_mm: expected ascending ends of groups in offs, got {offs.tolist()}")
+    spans = [slice(start, end) for start, end in pairwise(ends)]
     if form == (2, 2):
         return stack([matmul(mat_a[:, span], mat_b[span]) for span in spans])
     if form == (2, 3):
         made = [matmul(mat_a[span], b) for span, b in zip(spans, mat_b.unbind(), strict=True)]
     else:
         made = [matmul(a, mat_b[:, span]) for span, a in zip(spans, mat_a.unbind(), strict=True)]
-    dim = form[0] - 2
-    left = (mat_a.shape[0] if dim == 0 else mat_b.shape[1]) - sum(m.shape[dim] for m in made)
+    dim, left = form[0] - 2, size - ends[-1]
     rest = mat_a.new_zeros((left, mat_b.shape[-1]) if dim == 0 else (mat_a.shape[1], left))
     return cat([*made, rest], dim)
 
 
-def _scale(scale: Any, recipe: Any, shape: tuple[int, int]) -> Tensor:
-    scale, recipe = (x[0] if isinstance(x, list) and len(x) == 1 else x for x in (scale, recipe))
-    if recipe is ScalingType.TensorWise and scale.numel() == 1:
-        return scale.reshape(1, 1)
-    if recipe is ScalingType.RowWise and scale.numel() == max(shape):
-        return scale.reshape(shape)
-    if recipe in (ScalingType.TensorWise, ScalingType.RowWise):
-        raise ValueError(f"scaled_mm: {list(scale.shape)} are not the sizes of a scale for {recipe.name}")
-    raise NotImplementedError(f"scaled_mm: {recipe} is not supported, use ScalingType.TensorWise or RowWise")
+def _only(x: Any) -> Any:
+    return x[0] if isinstance(x, list) and len(x) == 1 else x
+
+
+def _checked(scale: Tensor, recipe: Any, shape: tuple[int, int]) -> Tensor:
+    if recipe not in (ScalingType.TensorWise, ScalingType.RowWise):
+        raise NotImplementedError(f"scaled_mm: {recipe} is not supported, use ScalingType.TensorWise or RowWise")
+    fits = scale.numel() == 1 if recipe is ScalingType.TensorWise else tuple(scale.shape) == shape
+    if not fits or scale.dtype is not _core.float32:
+        raise ValueError(
+            f"scaled_mm: expected a float32 scale of {'one number' if recipe is ScalingType.TensorWise else shape} for "
+            f"{recipe.name}, got {scale.dtype} of {list(scale.shape)}"
+        )
+    return scale.reshape(()) if recipe is ScalingType.TensorWise else scale
 
 
 def scaled_mm(
@@ -118,14 +128,14 @@ def scaled_mm(
     Args:
         mat_a: ``(M, K)``, float8.
         mat_b: ``(K, N)``, float8.
-        scale_a: one number for ``mat_a``, or one for each of its rows.
+        scale_a: float32: one number for ``mat_a``, or ``(M, 1)``, one for each of its rows.
         scale_recipe_a: ``ScalingType.TensorWise`` or ``RowWise``, which of them.
-        scale_b: one number for ``mat_b``, or one for each of its columns.
-        scale_recipe_b: as ``scale_recipe_a``.
+        scale_b: float32: one number for ``mat_b``, or ``(1, N)``, one for each of its columns.
+        scale_recipe_b: the same.
         swizzle_a: None or ``SwizzleType.NO_SWIZZLE``.
         swizzle_b: as ``swizzle_a``.
         bias: ``(N,)``.
-        output_dtype: the dtype of the result.
+        output_dtype: the dtype of the result; that of ``mat_a`` if None.
         contraction_dim: accepted; it is ``K``.
         use_fast_accum: accepted for compatibility.
 
@@ -134,7 +144,7 @@ def scaled_mm(
 
     Raises:
         NotImplementedError: another recipe or order of scales.
-        ValueError: the sizes of a scale do not fit its recipe.
+        ValueError: a factor is not float8, the recipes differ, or a scale or the bias does not fit.
 
     Examples:
         >>> x = taeda.eye(2).to(taeda.float8_e4m3fn)
@@ -144,9 +154,19 @@ def scaled_mm(
     """
     if any(s not in (None, SwizzleType.NO_SWIZZLE) for s in (swizzle_a, swizzle_b)):
         raise NotImplementedError("scaled_mm: scales in another order (swizzled) are not supported")
-    product = matmul(mat_a.float(), mat_b.float())
-    product = product * _scale(scale_a, scale_recipe_a, (mat_a.shape[0], 1))
-    product = product * _scale(scale_b, scale_recipe_b, (1, mat_b.shape[1]))
+    for name, x in (("mat_a", mat_a), ("mat_b", mat_b)):
+        if x.dim() != 2:
+            raise RuntimeError(f"scaled_mm: expected a matrix for {name}, got {list(x.shape)}")
+        if not x.dtype.name.startswith("float8"):
+            raise ValueError(f"scaled_mm: expected {name} of float8, got {x.dtype}")
+    scale_a, recipe_a, scale_b, recipe_b = map(_only, (scale_a, scale_recipe_a, scale_b, scale_recipe_b))
+    scale_a = _checked(scale_a, recipe_a, (mat_a.shape[0], 1))
+    scale_b = _checked(scale_b, recipe_b, (1, mat_b.shape[1]))
+    if recipe_a is not recipe_b:
+        raise ValueError(f"scaled_mm: expected one recipe for both scales, got {recipe_a.name} and {recipe_b.name}")
+    if bias is not None and bias.numel() != mat_b.shape[1]:
+        raise ValueError(f"scaled_mm: expected a bias of {mat_b.shape[1]} elements, got {list(bias.shape)}")
+    product = matmul(mat_a.float(), mat_b.float()) * scale_a * scale_b
     if bias is not None:
-        product = product + bias
-    return product.to(output_dtype)
+        product = product + bias.reshape(-1)
+    return product.to(output_dtype or mat_a.dtype)

@@ -450,6 +450,9 @@ def pad(input, pad, mode="constant", value=None):
     shape = tuple(input.shape)
     if mode != "circular" and 0 in shape[dims - count - 1 :]:
         raise RuntimeError(f"{mode} padding takes no empty dimension but that of the batch, got {list(shape)}")
+    rest = [shape[dims - 1 - i] + pad[2 * i] + pad[2 * i + 1] for i in range(count)]
+    if mode != "circular" and (min(rest, default=1) < 0 or max(rest, default=1) == 0):
+        raise RuntimeError(f"{mode} padding {tuple(pad)} leaves nothing of input {list(shape)}")
     for i in range(count):
         before, after = pad[2 * i], pad[2 * i + 1]
         d = dims - 1 - i
@@ -458,10 +461,6 @@ def pad(input, pad, mode="constant", value=None):
             raise RuntimeError(
                 f"Padding size should be less than the corresponding input dimension, but got: padding ({before}, "
                 f"{after}) at dimension {d} of input {list(input.shape)}"
-            )
-        if mode != "circular" and size + before + after < 1:
-            raise RuntimeError(
-                f"{mode} padding ({before}, {after}) leaves nothing of dimension {d} of input {list(input.shape)}"
             )
         left = size + min(before, 0) + min(after, 0)
         if mode == "circular" and max(before, after) > min(size, max(left, 0)):

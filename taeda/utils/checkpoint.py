@@ -14,8 +14,9 @@ from .._core import Tensor, device
 from .._core.devices import DEVICES, accelerator
 from .._core.random import GENERATORS, all_states, set_all_states
 from ..amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
-from ..autograd import Function, backward, enable_grad, no_grad
+from ..autograd import Function, backward, no_grad
 from ..autograd.graph import saved_tensors_hooks
+from ..autograd.modes import recording
 from ..func.batched import modes, renewed, vmap_modes
 from ..ops.devices import number_of
 from ._pytree import tree_leaves, tree_map
@@ -179,7 +180,7 @@ class _Frame:
             return kept
 
         try:
-            with saved_tensors_hooks(pack, lambda kept: kept), enable_grad():
+            with saved_tensors_hooks(pack, lambda kept: kept), recording():
                 self.run_again()
         except _StopRecomputation:
             pass
@@ -286,7 +287,7 @@ class CheckpointFunction(Function):
         for i, t in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[i] = t
         detached = detach_variable(tuple(args))
-        with ctx.surroundings.restored(), enable_grad():
+        with ctx.surroundings.restored(), recording():
             outputs = ctx.run_function(*detached)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]

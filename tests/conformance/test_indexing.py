@@ -392,6 +392,20 @@ def test_padding_shows_what_it_cuts_off(size, pad):
             assert our_error or np.array_equal(ours.numpy(), theirs.numpy())
 
 
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("pad", [(-1, 2, 0, -4), (-5, 0, -4, 0), (0, -6, 0, 0)])
+def test_padding_that_leaves_a_dimension_empty(mode, pad):
+    def padded(package):
+        x = package.ones(2, 3, 4, 5, requires_grad=True)
+        y = package.nn.functional.pad(x, pad, mode)
+        y.sum().backward()
+        return y.shape, x.grad.tolist()
+
+    theirs, their_error = outcome(padded, torch)
+    ours, our_error = outcome(padded, taeda)
+    assert type(our_error) is type(their_error) and ours == theirs
+
+
 @pytest.mark.parametrize("op", [edge_pad, edge_pad_backward])
 @pytest.mark.parametrize(("pad", "mode"), [((7, 0), "reflect"), ((0, 4), "circular"), ((-1, 1), "replicate")])
 def test_edges_that_are_not_there(op, pad, mode):

@@ -53,6 +53,11 @@ def test_the_header_of_these_tests_is_right():
     assert safetensors.load(made({"a": FIELD}))["a"].tolist() == [0.0, 0.0]
 
 
+def test_the_name_of_the_metadata_is_no_tensor_s():
+    with pytest.raises(ValueError, match="__metadata__"):
+        safetensors.save({"__metadata__": taeda.ones(2)})
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -304,6 +304,12 @@ def test_products_of_groups():
     for wrong in ({}, {"offs": ends.long()}, {"offs": ends, "bias": taeda.ones(3)}, {"offs": ends[:1]}):
         with pytest.raises(RuntimeError):
             F.grouped_mm(a, b, **wrong)
+    assert taeda.equal(F.grouped_mm(a, b, offs=taeda.tensor([2, 90], dtype=taeda.int32))[:5], made[:5])
+    for ends in ([4, 2], [-2, 5]):
+        with pytest.raises(RuntimeError, match="ascending"):
+            F.grouped_mm(a, b, offs=taeda.tensor(ends, dtype=taeda.int32))
+    with pytest.raises(RuntimeError, match="groups"):
+        F.grouped_mm(b[:1], b.mT)
 
 
 def test_products_with_scales():
@@ -316,5 +322,15 @@ def test_products_with_scales():
     assert made.tolist() == [[2.0, 1.0], [1.0, 2.0]]
     with pytest.raises(NotImplementedError):
         F.scaled_mm(eye, eye, one, F.ScalingType.BlockWise1x16, one, whole)
-    with pytest.raises(ValueError, match="RowWise"):
-        F.scaled_mm(eye, eye, one, row, one, whole)
+    rows = taeda.ones(2, 1)
+    for wrong, text in {
+        (eye, eye, one, row, one, row): "RowWise",
+        (eye, eye, rows, row, rows, row): "RowWise",
+        (eye, eye, rows, row, one, whole): "one recipe",
+        (eye, eye, one.double(), whole, one, whole): "float32",
+        (eye.float(), eye, one, whole, one, whole): "float8",
+        (eye, eye, one, whole, one, whole, None, None, taeda.ones(3)): "bias of 2",
+    }.items():
+        with pytest.raises(ValueError, match=text):
+            F.scaled_mm(*wrong)
+    assert F.scaled_mm(eye, eye, one, whole, one, whole, output_dtype=None).dtype is eye.dtype

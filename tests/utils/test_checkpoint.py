@@ -328,6 +328,13 @@ def test_a_long_chain_of_reentrant_ones():
     assert x.grad.tolist() == [2, 2]
 
 
+def test_a_derivative_within_inference_mode():
+    x = taeda.tensor([2.0, 3.0])
+    with taeda.inference_mode():
+        g = taeda.func.grad(lambda x: checkpoint(lambda x: (x * x).sin(), x, use_reentrant=False).sum())(x)
+        assert taeda.allclose(g, (x * x).cos() * 2 * x)
+
+
 @pytest.mark.parametrize("segments", [0, 3, 2**62])
 def test_segments_are_not_more_than_functions(segments):
     with pytest.raises(ValueError, match="expected 1 to 2 segments"):
