@@ -608,11 +608,13 @@ def count_mask(f: Function) -> None:
     with f.loop(f.begin, f.end) as L:
         first, stop = _block(f, L.index, n)
         whole = first + ((stop - first) & f.i64(-wide))
-        # A byte counts to 255: BLOCK / wide steps of 0 or 1 stay below that on every target.
-        with f.loop(first, whole, wide, carry=[f.const(U8, 0, wide)]) as J:
-            x = f.load(f.offset(f.data(1), J.index), U8, wide)
-            J.carry = (J.carry[0] + (x != 0).to(U8),)
-        with f.loop(whole, stop, carry=[J.carry[0].to(I64).reduce(lambda a, b: a + b)]) as K:
+        with f.loop(first, whole, 255 * wide, carry=[f.i64(0)]) as P:  # a byte counts to 255
+            last = f.select(whole - P.index < 255 * wide, whole, P.index + 255 * wide)
+            with f.loop(P.index, last, wide, carry=[f.const(U8, 0, wide)]) as J:
+                x = f.load(f.offset(f.data(1), J.index), U8, wide)
+                J.carry = (J.carry[0] + (x != 0).to(U8),)
+            P.carry = (P.carry[0] + J.carry[0].to(I64).reduce(lambda a, b: a + b),)
+        with f.loop(whole, stop, carry=[P.carry[0]]) as K:
             K.carry = (K.carry[0] + (f.load(f.offset(f.data(1), K.index), U8) != 0).to(I64),)
         f.store(f.offset(f.data(0), L.index * 8), K.carry[0])
 

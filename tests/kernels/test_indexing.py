@@ -99,6 +99,16 @@ def test_along(run, rng, dim):
     np.testing.assert_array_equal(target, expected)
 
 
+@pytest.mark.parametrize("target", ["arm64", "lane"])
+def test_whole_masks_of_narrow_targets(run_python, target):
+    """The true bytes of a block are counted in bytes, which have to be added up before they are full."""
+    code = (
+        "import taeda; n = 4096 + 300; mask = taeda.ones(n, dtype=taeda.bool)\n"
+        "assert mask.nonzero()[:, 0].tolist() == taeda.arange(n)[mask].tolist() == list(range(n))"
+    )
+    run_python(code, TAEDA_TARGET=target)
+
+
 @pytest.mark.parametrize("density", [0.0, 0.01, 0.5, 1.0])
 @pytest.mark.parametrize("shape", [(10,), (9000,), (30, 50), (3, 40, 70)])
 def test_masks(run, rng, density, shape):
