@@ -240,7 +240,7 @@ def pass_through(mode, function, tuple args, dict kwargs):
 cdef enum:
     INFERENCE_ON = 1
     INFERENCE_ENABLED = 2  # within it, ``enable_grad`` says that grad mode is on, which records nothing
-    INFERENCE_RECORDED = 3  # within it, a derivative of a function records what the function does
+    INFERENCE_RECORDED = 3  # within it, a derivative of a function, which may record; new tensors are plain ones
     INFERENCE_SHIFT = 4    # position of the inference mode in the argument of `restore_grad_mode`
 
 
@@ -327,7 +327,7 @@ def is_inference_mode_enabled():
         ...     print(taeda.is_inference_mode_enabled())
         True
     """
-    return INFERENCE[0] != 0
+    return INFERENCE[0] != 0 and INFERENCE[0] != INFERENCE_RECORDED
 
 
 def thread_settings():

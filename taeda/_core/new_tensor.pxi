@@ -193,7 +193,7 @@ cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* sizes, bint late=Fa
     if t.storage.device:
         t.device_type, t.holds = t.storage.device, NOTHING
     if INFERENCE[0]:
-        t.inference = True
+        t.inference = INFERENCE[0] != INFERENCE_RECORDED
     return t
 
 

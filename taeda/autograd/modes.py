@@ -153,6 +153,14 @@ class recording(_Recording):
         self.previous = _core.record_again()
 
 
+class unrecorded(recording):
+    """As :func:`no_grad`; within :func:`inference_mode` it makes plain tensors: for what a transform gives."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        _core.set_grad_enabled(False)
+
+
 class set_grad_enabled(_Mode):
     """Turns recording on or off: at once, or as a context manager until its end. A decorator too.
 

@@ -17,7 +17,7 @@ from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
 from ..autograd.forward_ad import hidden, under_no_grad
-from ..autograd.modes import forward_mode, no_grad, on_values, passing_tangents, recording
+from ..autograd.modes import forward_mode, no_grad, on_values, passing_tangents, recording, unrecorded
 from ..ops.parts import OfParts
 from ..overrides import DisableTorchFunctionSubclass, handle_torch_function, has_torch_function
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -340,7 +340,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         if out.is_complex() and out.requires_grad:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
         create = inputs.needs_graph([out])
-        with nullcontext() if create else no_grad():
+        with nullcontext() if create else unrecorded():
             made = [plain(g) for g in inputs.gradients([out], [as_one(None, out)], create, create)]
         value = _settle(inputs, out)
         return tree_unflatten(_given(made), structure), (value, _settle(inputs, aux)) if has_aux else value
@@ -404,7 +404,7 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, name: str) -> tuple:
                     f"{name}: a cotangent must have the shape of its output: expected {list(o.shape)}, got {got}"
                 )
         create = _core.is_recorded() and inputs.needs_graph(outputs, flat) if create_graph is None else create_graph
-        with nullcontext() if create else no_grad():
+        with nullcontext() if create else unrecorded():
             made = inputs.gradients(outputs, flat, retain_graph or create, create)
         return tree_unflatten(_given(made), structure)
 

@@ -638,7 +638,7 @@ def test_transforms_record_within_inference_mode():
             assert vmap(grad(f))(given[None]).tolist() == [[6.0, 16.0]]
             assert grad(lambda x: grad(f)(x).sum())(given).tolist() == [6.0, 8.0]
         assert taeda.is_inference_mode_enabled() and not taeda.is_grad_enabled()
-        assert grad(f)(x).is_inference()
+        given = [grad(f)(x), vjp(f, x)[1](t(1.0)[0])[0], jacrev(lambda x: x * c)(x)]
 
         def stopped(x):
             with taeda.no_grad():
@@ -646,3 +646,11 @@ def test_transforms_record_within_inference_mode():
             return (x * scale).sum()
 
         assert grad(stopped)(x).tolist() == [3.0, 3.0]
+        inside = []
+        grad(lambda x: (inside.append(taeda.is_inference_mode_enabled()), x.sum())[1])(x)
+        assert inside == [False] and t(1.0).is_inference()
+
+    w = t(1.0, 1.0).requires_grad_()
+    for g in given:  # plain tensors, as PyTorch's
+        (g * w).sum().backward()
+        g.add_(1)
