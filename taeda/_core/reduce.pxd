@@ -44,7 +44,7 @@ cdef class Reducer:
     cdef Kernel find(self, Tensor x, Tensor first, Tensor second, int variant) except *
     cdef Kernel find_there(self, Tensor x, Tensor first, Tensor second, int variant) except *
     cdef tuple out_names(self, Tensor first, Tensor second)
-    cdef kernel_t find_merge(self, Tensor x, Tensor first, Tensor second, bint columns) except NULL
+    cdef kernel_t find_merge(self, Tensor x, Tensor first, Tensor second, int together) except NULL
     cdef kernel_t find_fused(self, object key, Prologue* prologue, Tensor first, Tensor second,
                              int variant) except NULL
     cdef bint place_leaves(self, Tensor x, uint64_t mask, Prologue* p, const Layout* l, Layout* made) noexcept
@@ -54,7 +54,8 @@ cdef class Reducer:
     cdef int launch(self, Tensor x, Layout* l, Tensor first, Tensor second, char** results, int64_t* params,
                     uint64_t mask) except -1
     cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, char** results, int64_t* params,
-                           int variant, int64_t limit, object key, Prologue* prologue, char* read) except -1
+                           int variant, int64_t limit, int64_t turns, object key, Prologue* prologue,
+                           char* read) except -1
 
 cdef enum:
     WARP_CHUNK = 2048     # elements of a chunk where there are no vectors, and the threads of a warp share a row, of

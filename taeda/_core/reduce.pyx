@@ -32,6 +32,10 @@ cdef enum:
     COLUMN_CHUNK = 4096   # the same for a column reduction, whose every element is a vector; fewer of wide rows:
     COLUMN_ELEMENTS = 1 << 20
     COLUMN_LEAST = 64
+    STATE_BYTES = 128     # of a column in a chunk, for each state and once more
+    THREADS = 65536       # of the columns' chunks together, where there are no vectors,
+    MOST_CHUNKS = 1024    # that one column has at most, while they are short enough
+    COLUMNS_OF_BLOCK = 4  # whose chunks a block of a device joins: a sector has as many numbers of float64
     WIDEST = 1024         # units of the widest tile, LONG_TILES in kernels/rowwise.py
 
 cdef tuple NAMES = DTYPE_NAMES
@@ -110,6 +114,21 @@ cdef int has_vectors() except -1:
 cdef bint are_few_and_long(int64_t rows, int64_t n) except -1:
     """Whether rows are processed in chunks, since threads share them and there are few."""
     return n >= 2 * WARP_CHUNK and rows < FEW_ROWS and not has_vectors()
+
+
+cpdef int64_t chunks_of_columns(int64_t n, int64_t columns, int item, int states=1) except -1:
+    """The number of chunks that take turns at ``n`` rows of so many columns, or 0: chunks are neighbouring rows.
+
+    Without vectors each chunk of a column has a thread, and neighbouring threads read neighbouring elements. A chunk
+    has enough bytes that its states are few beside them.
+    """
+    cdef int64_t least = (n + COLUMN_CHUNK - 1) // COLUMN_CHUNK, chunks = 1, most
+    if n < 4 * COLUMN_LEAST or not columns or has_vectors():
+        return 0
+    most = max(least, min(n // max(COLUMN_LEAST, (1 + states) * STATE_BYTES // item), MOST_CHUNKS, THREADS // columns))
+    while 2 * chunks <= most:  # a power of two, so that a row of chunks ends with a sector
+        chunks *= 2
+    return chunks if chunks > 1 else 0
 
 
 CHUNK = WARP_CHUNK
@@ -371,18 +390,19 @@ cdef class Reducer:
     cdef tuple out_names(self, Tensor first, Tensor second):
         return (NAMES[first.code],) if second is None else (NAMES[first.code], NAMES[second.code])
 
-    cdef kernel_t find_merge(self, Tensor x, Tensor first, Tensor second, bint columns) except NULL:
+    cdef kernel_t find_merge(self, Tensor x, Tensor first, Tensor second, int together) except NULL:
+        """``together``: of a device, rows of which a block joins one; 0: a thread joins the chunks of a row."""
         cdef int key = self.key(x.code, first.code)
-        cdef bint together = not columns and elsewhere and kernel_place()  # of a device: threads share a row
-        cdef kernel_t fn = known(self.merges, key << 1 | together)
+        cdef int variant = 0 if together == 0 else 1 if together == 1 else 2
+        cdef kernel_t fn = known(self.merges, key << 2 | variant)
         if fn == NULL:
             from ..kernels import reduce as family
 
             outs = self.out_names(first, second)
             for i, width in enumerate(family.state_bytes(self.op, NAMES[x.code], outs)):
                 self.widths[key][i] = width
-            fn = build(self.merges, key << 1 | together,
-                       (self.op, NAMES[x.code], outs) + ((True,) if together else ()))
+            fn = build(self.merges, key << 2 | variant,
+                       (self.op, NAMES[x.code], outs) + ((together,) if together else ()))
         return fn
 
     # ---- launching ---------------------------------------------------------------------------------------------------
@@ -474,8 +494,12 @@ cdef class Reducer:
         else:
             key, prologue.nleaves, prologue.nnumbers = None, 0, 0
         cdef char* read = address_to_read(x) if key is None else prologue.pointers[0]
-        if count >= 2 * limit:
-            return self.launch_chunks(x, l, first, second, results, params, variant | 8, limit, key, &prologue, read)
+        cdef int64_t turns = 0
+        if l.columns and not l.strided and l.n1 == 1 and not self.ordered:
+            turns = chunks_of_columns(l.n0, l.a * l.b, ITEMSIZE[x.code], self.nstates)
+        if turns or count >= 2 * limit:
+            return self.launch_chunks(x, l, first, second, results, params, variant | 8, limit, turns, key, &prologue,
+                                      read)
         cdef Kernel kernel = self.find(x, first, second, variant)
         cdef char* pointers[3 + MOST_FUSED]
         cdef int64_t args[32 + 4 * MOST_FUSED + 2 * MOST_NUMBERS]
@@ -501,19 +525,28 @@ cdef class Reducer:
         return 0
 
     cdef int launch_chunks(self, Tensor x, Layout* l, Tensor first, Tensor second, char** results, int64_t* params,
-                           int variant, int64_t limit, object key, Prologue* prologue, char* read) except -1:
-        """One state per chunk and row, then the merge."""
+                           int variant, int64_t limit, int64_t turns, object key, Prologue* prologue,
+                           char* read) except -1:
+        """One state per chunk and row, then the merge. ``turns``: so many chunks take turns at the elements."""
         cdef bint across = l.n1 > 1          # chunks of the row's outer loop, not of the inner one
         cdef int64_t length = l.n1 if across else l.n0
         cdef int64_t per = ACROSS // l.n0 if across else limit
         cdef int64_t count = l.n0 * l.n1, m = l.a * l.b
         if per < 1:
             per = 1
-        cdef int64_t whole = length // per, chunks = whole + (length % per != 0)
+        cdef int64_t whole = length // per, last = length % per, chunks
+        cdef int64_t between = per, skip = 1      # elements from one chunk to the next, and within a chunk
+        if turns:
+            per, whole, last, between, skip = (length + turns - 1) // turns, length % turns, length // turns, 1, turns
+            whole = whole or turns
+        chunks = turns or whole + (last != 0)
         cdef int64_t step = per * l.n0 if across else per      # positions per chunk
-        cdef int64_t jump = per * (l.s1 if across else l.s0)    # bytes per chunk
+        cdef int64_t jump = between * (l.s1 if across else l.s0)    # bytes per chunk
         cdef Kernel kernel = self.find(x, first, second, variant)
-        cdef kernel_t join = self.find_merge(x, first, second, l.columns)
+        cdef int together = 0
+        if elsewhere and kernel_place():
+            together = 1 if not l.columns else COLUMNS_OF_BLOCK
+        cdef kernel_t join = self.find_merge(x, first, second, together)
         if key is not None:
             kernel.fn = self.find_fused(key, prologue, first, second, variant)
         cdef int* widths = self.widths[self.key(x.code, first.code)]
@@ -540,33 +573,35 @@ cdef class Reducer:
                     n = 3
                     args[0], args[1], args[2] = l.n0, l.n1, l.b
                     if across:
-                        args[1] = length - whole * per if rest else per
+                        args[1] = last if rest else per
                     else:
-                        args[0] = length - whole * per if rest else per
+                        args[0] = last if rest else per
                     for i in range(self.nstates):
                         pointers[i] = states[i] + (a * l.b + (whole * m if rest else 0)) * widths[i]
                         n = out_strides(args, n, m * widths[i], widths[i])
                     pointers[self.nstates] = read + a * l.sa + (whole * jump if rest else 0)
-                    args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0, l.s1, jump, l.sb
+                    args[n], args[n + 1], args[n + 2], args[n + 3] = l.s0 * skip, l.s1, jump, l.sb
                     n += 4
                     for i in range(prologue.nleaves):
                         step_of = prologue.steps[i]
-                        hop = per * step_of[1 if across else 0]
+                        hop = between * step_of[1 if across else 0]
                         pointers[self.nstates + 1 + i] = prologue.pointers[i] + a * step_of[2]
                         if rest:
                             pointers[self.nstates + 1 + i] += whole * hop
-                        args[n], args[n + 1], args[n + 2], args[n + 3] = step_of[0], step_of[1], hop, step_of[3]
+                        args[n], args[n + 1], args[n + 2], args[n + 3] = step_of[0] * skip, step_of[1], hop, step_of[3]
                         n += 4
                     args[n], args[n + 1], args[n + 2] = whole * step if rest else 0, step, count
                     args[n + 3], args[n + 4] = params[0], params[1]
                     memcpy(args + n + 5, prologue.numbers, prologue.nnumbers * sizeof(int64_t))
                     launch_rows(kernel, pointers, self.nstates + 1 + prologue.nleaves, args, n + 5 + prologue.nnumbers,
-                                1 if rest else whole, l.b, args[0] * args[1], l.columns, True)
+                                chunks - whole if rest else whole, l.b, args[0] * args[1], l.columns, True)
             args[0], args[1], args[2], args[3], args[4] = chunks, m, count, params[0], params[1]
             for i in range(self.nouts):
                 pointers[i] = results[i]
             for i in range(self.nstates):
                 pointers[self.nouts + i] = states[i]
+            if together > 1:
+                m = (m + together - 1) // together
             run_kernel(join, pointers, self.nouts + self.nstates, args, 5, m, 1 + 16384 // chunks, False)
         finally:
             release_scratch(block, total)

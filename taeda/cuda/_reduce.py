@@ -1,4 +1,4 @@
-"""The chunks of a long row, joined by a block of threads, in the order in which one thread would join them."""
+"""The chunks of long rows, joined by a block of threads, in the order in which one thread would join them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._blocks import THREADS, Block
 
 
 @kernel
-def merge(f: Function, op: str, dtype: str, outs: tuple[str, ...], together: bool) -> None:
-    """As :func:`taeda.kernels.reduce.merge`, a row for each block."""
+def merge(f: Function, op: str, dtype: str, outs: tuple[str, ...], together: int) -> None:
+    """As :func:`taeda.kernels.reduce.merge`, so many neighbouring rows for each block."""
     block = Block(f)
-    join_chunks(f, op, dtype, outs, block.thread.to(I64), THREADS, block.barrier)
+    join_chunks(f, op, dtype, outs, block.thread.to(I64), THREADS, block.barrier, together)

@@ -616,3 +616,21 @@ def chunk_normalize(f: Function, dtypes: tuple[str | None, ...], affine: str) ->
         row.each([1, *given], [0], fn)
 
     rowwise(f, body, _operands(dtypes, False, "ffrr" + 2 * affine, "c", working), part(working))
+
+
+@kernel
+def chunk_products(f: Function, dtypes: tuple[str, ...], columns: bool, levels: int) -> None:
+    """Sums of ``g * (x - mean)`` and of ``g`` of a chunk of each channel. Operands: the sums, g, x, mean."""
+    working = compute(dtypes[3])
+
+    def body(row: Row) -> None:
+        mean = row.get(4)
+
+        def step(acc: State, g: Value, x: Value) -> State:
+            return f.fma(g, x - mean, acc[0]), acc[1] + g
+
+        for i, total in enumerate(row.fold([2, 3], [(working, 0.0)] * 2, step, add, unroll=4, blocked=columns)):
+            row.put(i, total)
+
+    operands = _operands(dtypes, columns, "rrffr", "s", working)
+    rowwise(f, body, operands, part(working), columns=columns, levels=levels, tiles=(4,))

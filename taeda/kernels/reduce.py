@@ -460,19 +460,29 @@ def reduce(f: Function, op: str, dtype: str, outs: tuple[str, ...], mode: str, l
 
 
 @kernel
-def merge(f: Function, op: str, dtype: str, outs: tuple[str, ...], together: bool = False) -> None:
+def merge(f: Function, op: str, dtype: str, outs: tuple[str, ...], together: int = 0) -> None:
     """Join the states of chunks and finish.
 
     ``ptr``: outputs, then states, each ``[chunks, m]`` and overwritten. ``arg = [chunks, m, elements, parameters]``.
-    ``[begin, end)`` are rows of ``m``. ``together``: threads of a device may share a row (``cuda/_reduce.py``).
+    ``[begin, end)`` are rows of ``m``. ``together``: so many rows that threads of a device join (``cuda/_reduce.py``).
     """
-    join_chunks(f, op, dtype, outs, f.i64(0), 1, lambda: None)
+    join_chunks(f, op, dtype, outs, f.i64(0), 1, lambda: None, together)
 
 
 def join_chunks(
-    f: Function, op: str, dtype: str, outs: tuple[str, ...], thread: Value, threads: int, barrier: Callable[[], None]
+    f: Function,
+    op: str,
+    dtype: str,
+    outs: tuple[str, ...],
+    thread: Value,
+    threads: int,
+    barrier: Callable[[], None],
+    together: int = 1,
 ) -> None:
-    """The body of :func:`merge` for one of several threads, which all wait at a barrier."""
+    """The body of :func:`merge` for one of several threads, which all wait at a barrier.
+
+    ``together``: units are so many neighbouring rows, and neighbouring threads have one after the other.
+    """
     reduction = REDUCTIONS[op]
     stored = reduction.stored(reduction.working(dtype, outs[0]))
     operands = [Operand(d) for d in (*outs, *stored)]
@@ -480,8 +490,16 @@ def join_chunks(
     params = [f.scalar(3 + i, F64) for i in range(reduction.nparams)]
     sizes = [o.bytes for o in operands]
     first = len(outs)
-    with f.loop(f.begin, f.end) as C:
-        at = [f.offset(f.data(i), C.index * size) for i, size in enumerate(sizes)]
+    begin, end, shared = f.begin, f.end, together > 1 and threads > 1
+    if together > 1 and not shared:  # a device whose threads share nothing
+        begin, end = begin * together, f.select(end * together < m, end * together, m)
+    with f.loop(begin, end) as C:
+        row = C.index
+        if shared:
+            row = row * together + thread % together
+            thread = f.select(row < m, thread / together, f.i64(1 << 40))  # past all chunks
+            threads //= together
+        at = [f.offset(f.data(i), row * size) for i, size in enumerate(sizes)]
 
         def load(chunk: Value) -> State:
             values = []

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from .. import _core
 from .._core import Tensor, empty, empty_like, launch
+from .._core.callbacks import callbacks
 from .._core.machine import stream_bytes
+from .._core.reduce import chunks_of_columns, few_long_rows
 from ..kernels import channel_norm as kernels
 from ..kernels import target
 
@@ -22,6 +24,17 @@ SEVERAL = 8192
 def working(dtype):
     """The dtype in which statistics are kept."""
     return _core.float32 if dtype.itemsize == 2 else dtype
+
+
+def in_parts(x: Tensor) -> bool:
+    """Whether sums over the channels of a batch are taken in parts, since threads share them and there are few."""
+    if x.numel() < 4096 or x.dim() < 2:
+        return False
+    channels = x.shape[1]
+    count = x.numel() // channels
+    if count > x.shape[0]:
+        return few_long_rows(channels, count)
+    return chunks_of_columns(count, channels, x.dtype.itemsize) > 0
 
 
 def _streams(x: Tensor, moved: int) -> bool:
@@ -157,11 +170,19 @@ def scaled(mean, rstd, weight, bias):
 
 
 def statistics(x, running_mean, running_var, momentum, eps):
-    """Mean and inverse deviation of each channel of ``[positions, channels]``; the running statistics move."""
-    acc, n = working(x.dtype), x.shape[0]
-    mean, square = (part[0] for part in moments(x.unsqueeze(0)))
-    rstd = (square / n + eps).rsqrt().to(acc)
-    for running, new in ((running_mean, mean), (running_var, square / max(n - 1, 1))):
+    """Mean and inverse deviation of each channel of ``[positions, channels]``; the running statistics move.
+
+    Of those :func:`in_parts`, for images with channels first as well.
+    """
+    acc, n = working(x.dtype), x.numel() // x.shape[1]
+    if in_parts(x):
+        mean, variance = callbacks.long_rows("moments", x)
+        unbiased = variance * (n / max(n - 1, 1))
+    else:
+        mean, square = (part[0] for part in moments(x.unsqueeze(0)))
+        variance, unbiased = square / n, square / max(n - 1, 1)
+    rstd = (variance + eps).rsqrt().to(acc)
+    for running, new in ((running_mean, mean), (running_var, unbiased)):
         if running is not None:
             running.copy_(running * (1 - momentum) + new.to(acc) * momentum)
     return mean.to(acc), rstd

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from .._core import ALL_DTYPES, empty, empty_like, float32, launch
-from .._core.reduce import CHUNK, Reducer
+from .._core.reduce import CHUNK, Reducer, chunks_of_columns
 from ..kernels import normalize as norms
 from ..kernels import softmax as kernels
 
@@ -25,9 +25,9 @@ _squares = Reducer("rms_norm", "sumsq", (_WORKING,)).run
 
 def _by_chunks(kernel, option, n, letters, *tensors):
     """Launch a kernel on all chunks of rows of ``n`` elements."""
-    address = kernel(tuple(None if t is None else t.dtype.name for t in tensors), option)
+    address = kernel(tuple(None if t is None else t.dtype.name for t in tensors), *option)
     whole, rest = divmod(n, CHUNK)
-    rows = tensors[1].numel() // n
+    rows = tensors[letters.index("f")].numel() // n
     for first, count, length in ((0, whole, CHUNK), (whole, 1, rest)):
         pointers, args = [], [length, 1, count]
         for t, letter in zip(tensors, letters, strict=True):
@@ -44,15 +44,15 @@ def _by_chunks(kernel, option, n, letters, *tensors):
 def softmax(x, rows, n, more, p, log=False):
     top, total = _terms(x.reshape(rows, n), 1)
     y = empty_like(x)
-    _by_chunks(kernels.chunk_softmax, log, n, "ffrr", y, x, top, total)
+    _by_chunks(kernels.chunk_softmax, (log,), n, "ffrr", y, x, top, total)
     return y
 
 
 def softmax_backward(g, rows, n, more, p, log=False):
     y = more[0].contiguous()
     parts, dx = empty((rows, -(-n // CHUNK)), float32 if g.itemsize == 2 else g.dtype), empty_like(g)
-    _by_chunks(kernels.chunk_sum, log, n, "cff", parts, g, y)
-    _by_chunks(kernels.chunk_softmax_backward, log, n, "fffr", dx, g, y, parts.sum(1))
+    _by_chunks(kernels.chunk_sum, (log,), n, "cff", parts, g, y)
+    _by_chunks(kernels.chunk_softmax_backward, (log,), n, "fffr", dx, g, y, parts.sum(1))
     return dx
 
 
@@ -63,7 +63,7 @@ def layer_norm(x, rows, n, more, eps):
     weight, bias = (t if t is None else t.contiguous() for t in more)
     variance, mean = _moments(x.reshape(rows, n), 1, 0.0, False)
     y = empty_like(x)
-    _by_chunks(norms.chunk_normalize, "w", n, "ffrrww", y, x, mean, (variance + eps).rsqrt(), weight, bias)
+    _by_chunks(norms.chunk_normalize, ("w",), n, "ffrrww", y, x, mean, (variance + eps).rsqrt(), weight, bias)
     return y
 
 
@@ -71,7 +71,7 @@ def rms_norm(x, rows, n, more, eps):
     (weight,) = more
     y, square = empty_like(x), _squares(x.reshape(rows, n), 1)
     weight = weight if weight is None else weight.contiguous()
-    _by_chunks(norms.chunk_normalize, "w", n, "ffrrww", y, x, None, (square / n + eps).rsqrt(), weight, None)
+    _by_chunks(norms.chunk_normalize, ("w",), n, "ffrrww", y, x, None, (square / n + eps).rsqrt(), weight, None)
     return y
 
 
@@ -88,5 +88,46 @@ def group_norm(x, groups, weight, bias, eps):
     y = empty_like(x)
     n = x.numel() // (images * channels)
     rstd = (variance + eps).rsqrt()
-    _by_chunks(norms.chunk_normalize, "r", n, "ffrrrr", y, x, of_channels(mean), of_channels(rstd), weight, bias)
+    _by_chunks(norms.chunk_normalize, ("r",), n, "ffrrrr", y, x, of_channels(mean), of_channels(rstd), weight, bias)
     return y
+
+
+def moments(x):
+    """Mean and variance of each channel of a batch."""
+    variance, mean = _moments(x, (0, *range(2, x.dim())), 0.0, False)
+    return mean, variance
+
+
+def products(g, x, mean):
+    """Sums of ``g * (x - mean)`` and of ``g`` of each channel of a batch: of chunks, then over these."""
+    n, channels = x.shape[:2]
+    positions, item = x.numel() // (n * channels), x.itemsize
+    image = channels * positions * item  # bytes
+    if positions == 1:  # chunks take turns at the rows
+        chunks = chunks_of_columns(n, channels, item)
+        most, longer = divmod(n, chunks)
+        cuts = ((0, longer, most + 1), (longer, chunks - longer, most))
+        sizes, along, step = (lambda length: (length, 1)), (image * chunks, 0), image
+    elif positions <= CHUNK:  # some images
+        most = max(1, CHUNK // positions)
+        whole, rest = divmod(n, most)
+        chunks = whole + (rest > 0)
+        cuts = ((0, whole, most), (whole, int(rest > 0), rest))
+        sizes, along, step = (lambda length: (positions, length)), (item, image), image * most
+    else:  # parts of an image, each with the mean of its channel
+        of_images = mean.expand(n, channels).reshape(-1)
+        parts = [empty((n * channels, -(-positions // CHUNK)), mean.dtype) for _ in range(2)]
+        _by_chunks(norms.chunk_products, (False, 1), positions, "ccffr", *parts, g, x, of_images)
+        return tuple(t.reshape(n, channels, -1).sum((0, 2)) for t in parts)
+    parts = [empty((chunks, channels), mean.dtype) for _ in range(2)]
+    dtypes = tuple(t.dtype.name for t in (*parts, g, x, mean))
+    address = norms.chunk_products(dtypes, positions == 1, 1 + (positions > 1))
+    small = mean.itemsize
+    for first, count, length in cuts:
+        if count:
+            every, part = (*along, step, positions * item), (0, 0, channels * small, small)
+            args = (*sizes(length), channels, *part, *part, *every, *every, 0, 0, 0, small)
+            at = first * channels * small, first * step
+            pointers = (*((t, at[0]) for t in parts), (g, at[1]), (x, at[1]), mean)
+            launch(address, pointers, args, count * channels, 1)
+    return tuple(t.sum(0) for t in parts)

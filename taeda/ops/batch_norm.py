@@ -9,6 +9,7 @@ import math
 
 from .. import _core
 from .._core import empty, empty_like, float32, float64, fused_batch_norm, launch
+from .._core.callbacks import callbacks
 from .._core.formats import is_channels_last
 from .._core.fusion import defers_ops
 from .._core.planners import kept
@@ -122,6 +123,14 @@ def _fused_batch_norm(input, weight, bias, running_mean, running_var, training, 
     if not x.numel():
         return y, mean, rstd
     rows = x.dim() == 2
+    if _channels.in_parts(x):
+        moved = running_mean, running_var
+        kept = _channels.statistics(x, *moved, momentum, eps) if training else (mean, rstd)
+        if training:
+            terms = _channels.scaled(*kept, weight, bias)
+        else:
+            terms = _channels.coefficients(*(t.to(acc) for t in moved), weight, bias, eps)
+        return _shaped_as(normalized(x, *_per_channel(x, terms)), input), *kept
     if x.numel() >= _channels.LEAST and (rows or (not training and x.numel() >= _channels.LEAST_IMAGE * x.shape[0])):
         y, mean, rstd = _channels.batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps)
         return _shaped_as(y, input), mean, rstd
@@ -155,7 +164,7 @@ def _deferred_batch_norm(input, weight, bias, running_mean, running_var, trainin
     """:func:`_fused_batch_norm` in training, deferred until the op that uses the result runs. The derivative keeps
     nothing that may still move.
     """
-    if _goes_between(input):
+    if _goes_between(input) and not _channels.in_parts(input):
         w, b = (neutral if x is None else x for x, neutral in zip((weight, bias), _neutral(input), strict=True))
         given = [_unread(input) if x is None else x for x in (running_mean, running_var)]
         rows = _batch_form(input.shape, input.dtype, *map(_signature, (*given, w, b)))
@@ -250,6 +259,10 @@ def _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, m
     if not training:
         mean, rstd = running_mean.to(acc), (running_var.to(acc) + eps).rsqrt()
     channels = (x.shape[1],) if x.dim() > 1 else (0,)
+    if _channels.in_parts(x):
+        dx, dw, db = _gradient_in_parts(g, x, mean, rstd, weight, training)
+        dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
+        return _shaped_as(dx, input), dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
     if x.dim() == 2 and x.numel() >= _channels.LEAST:
         dx, dw, db = _channels.batch_norm_gradient(g, x, mean, rstd, weight, training)
         dw = _in_dtype(dw, weight) if weight is not None and needs[1] else None
@@ -266,13 +279,25 @@ def _batch_norm_backward(grad, input, weight, bias, running_mean, running_var, m
     return _shaped_as(dx, input), dw, _in_dtype(db, bias) if bias is not None and needs[2] else None
 
 
+def _gradient_in_parts(g, x, mean, rstd, weight, training):
+    """:func:`_channels.batch_norm_gradient` of channels that are summed in parts."""
+    dot, total = callbacks.long_rows("products", g, x, mean)
+    dot, n = dot * rstd, x.numel() // x.shape[1]
+    scale = rstd if weight is None else rstd * weight.to(rstd.dtype)
+    if not training:
+        zero = empty(scale.shape, scale.dtype).zero_()
+        return normalized(g, *_per_channel(x, (zero, scale, zero))), dot, total
+    terms = _per_channel(x, (mean, scale, -dot * rstd * scale / n, -total * scale / n))
+    return _normalized_gradient(g, x, *terms), dot, total
+
+
 @primitive(method=False, out=False, decomposition=_batch_norm_gradient)
 def _batch_norm_backward_between(
     grad, input, weight, bias, running_mean, running_var, mean, rstd, training, eps, needs
 ):
     """:func:`_batch_norm_backward` with the ops of a deferred ``grad`` as its prologue."""
     fits = grad.is_contiguous() and grad.dtype == input.dtype and (weight is None or weight.is_contiguous())
-    if training and fits and _goes_between(input):
+    if training and fits and _goes_between(input) and not _channels.in_parts(input):
         dx, dw, db = empty_like(input), empty_like(mean), empty_like(mean)
         key, *rest = _batch_backward_form(input.shape, input.dtype, True, None if weight is None else weight.dtype)
         tensors = (dx, dw, db, grad, input, mean, rstd, weight)
@@ -312,7 +337,7 @@ def _check_running(name, mean, var):
 
 @pointwise(
     method=False, inplace=False, operands=4, dtypes=("float",), tensors=("input", "mean", "scale", "level"),
-    reference=lambda x, mean, scale, level: (x - mean) * scale + level,
+    promote_from=(0,), reference=lambda x, mean, scale, level: (x - mean) * scale + level,
 )  # fmt: skip
 def normalized(input, mean, scale, level):
     """``(input - mean) * scale + level``, with one rounding of the product and the sum."""
@@ -325,6 +350,16 @@ normalized.vjp(
     scale=lambda g, input, mean: g * (input - mean),
     level=lambda g: g,
 )
+
+
+@pointwise(
+    method=False, inplace=False, operands=6, dtypes=("float",),
+    tensors=("grad", "input", "mean", "scale", "slope", "level"), promote_from=(0,),
+    reference=lambda g, x, mean, scale, slope, level: g * scale + (x - mean) * slope + level,
+)  # fmt: skip
+def _normalized_gradient(grad, input, mean, scale, slope, level):
+    """``grad * scale + ((input - mean) * slope + level)``."""
+    return s.fma(grad, scale, s.fma(input - mean, slope, level))
 
 
 def _goes_by_columns(input, *others):

@@ -402,3 +402,9 @@ def test_conjugate_views_are_views_on_every_device(function):
     want, got = function(x.clone()), function(x.to("far"))
     assert (got.is_conj(), got.is_neg()) == (want.is_conj(), want.is_neg())
     taeda.testing.assert_close(got.cpu().resolve_conj().resolve_neg(), want.resolve_conj().resolve_neg())
+
+
+def test_long_columns_of_a_device_without_threads():
+    x = here(3, 700, 7).double()
+    for f in (lambda x: x.sum(0), lambda x: x.var(0), lambda x: nn.functional.batch_norm(x, None, None, training=True)):
+        assert f(x.to("far")).cpu().allclose(f(x))

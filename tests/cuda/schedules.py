@@ -206,7 +206,7 @@ def grads(f):
     (lambda x: F.layer_norm(x, (1024,)), X, 2, 1),
     (lambda x: F.rms_norm(x, (1024,)), X, 2, 1),
     (lambda x: F.group_norm(x.reshape(4, 8, 1024), 2), X, 2, 1),
-    (lambda x: F.batch_norm(x.reshape(4, 8, 1024), None, None, training=True), X, 2, 1),
+    (lambda x: F.batch_norm(x.reshape(2, 16, 1024), None, None, training=True), X, 2, 1),
 ])  # fmt: skip
 def test_rows_are_read_and_written_by_neighbouring_threads(f, x, passes, stored):
     """``passes`` over the row that read it, and how often it is written."""
@@ -672,6 +672,96 @@ def test_chunks_of_rows_of_any_length(n):
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("f, passes, warps", [
+    (lambda x: x.sum(0), 1, 64), (lambda x: x.half().mean(0), 1, 32), (lambda x: x.amax(0), 1, 64),
+    (lambda x: x.var(0), 2, 32),
+    (lambda x: x.reshape(2, 512, 32).logsumexp(1), 2, 8),
+    (lambda x: x.reshape(2, 16, 32, 32).permute(0, 3, 1, 2).norm(dim=(0, 2, 3)), 1, 16),  # channels last
+    (lambda x: x.reshape(-1, 8).sum(0), 1, 16),
+])  # fmt: skip
+def test_few_long_columns_have_many_threads_whose_sums_a_block_joins(f, passes, warps):
+    x = A.reshape(-1, 32) if warps < 32 else A.repeat(4).reshape(-1, 64)
+    *_, columns, joined = counted(f, x)
+    load, size = columns.of("global", "load"), x.nbytes // (2 if f(x).dtype is taeda.float16 else 1)
+    assert columns.warps >= warps and load.used == 1 and load.bytes == passes * size
+    assert joined.of("global", "load").bytes <= 0.1 * passes * size
+    for counters in (columns, joined):
+        assert counters.of("local", "load").accesses == 0
+    driver().check("full")
+    try:
+        f(x.cuda()).cpu()
+        assert not driver().faults
+    finally:
+        driver().check("fast")
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 7, 33, 100])
+def test_chunks_of_columns_of_any_number(columns):
+    x = A[: 32768 // columns * columns].reshape(-1, columns)
+    for f in (
+        lambda x: taeda.stack([x.sum(0), x[3:].amax(0), x.t().var(1), x[:300].logsumexp(0), x[1::2].norm(dim=0)]),
+        lambda x: x[:5003, 1:].double().mean(0) + (x[:5003] > 0).all(0)[1:] + x.argmax(0)[1:],
+    ):
+        same(f, x)
+
+
+def grads_of_all(f):
+    """The result of ``f``, which is about its first argument, and the gradients of all arguments as one list."""
+
+    def run(*given):
+        given = [t.clone().requires_grad_() for t in given]
+        y = f(*given)
+        y.backward(y.detach().square() + 1)
+        return [y, *(t.grad for t in given)]
+
+    return run
+
+
+def norm_by_batch(training, moved=True):
+    def run(x, w, b):
+        mean, var = b.detach().clone(), w.detach().square()
+        y = F.batch_norm(x, mean if moved else None, var if moved else None, w, b, training)
+        return y + 0 * (mean + var).reshape(-1, *(1,) * (x.dim() - 2))
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "shape", [(4, 8, 32, 32), (1, 3, 64, 100), (40, 4, 7, 15), (1024, 32), (1000, 5), (2, 2, 5000)]
+)
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.bfloat16])
+def test_batch_norm_of_few_channels(shape, dtype):
+    x = A[: taeda.Size(shape).numel()].reshape(shape).to(dtype)
+    w, b = (B[i : i + shape[1]].clone().to(dtype) for i in (0, 50))
+    layouts = [x, x.contiguous(memory_format=taeda.channels_last)] if x.dim() == 4 else [x]
+    for x in layouts:
+        for f in (norm_by_batch(True), norm_by_batch(True, False), norm_by_batch(False)):
+            made, want = (grads_of_all(f)(*given) for given in ([x.cuda(), w.cuda(), b.cuda()], [x, w, b]))
+            for p, q in zip(made, want, strict=True):
+                assert p.cpu().equal(q) and p.stride() == q.stride()
+            made = F.batch_norm(*(t.cuda() for t in (x, b, w * w)))
+            assert made.cpu().equal(F.batch_norm(x, b, w * w)) and made.stride() == x.stride()
+
+
+@pytest.mark.parametrize("layout", ["images", "channels last", "rows"])
+def test_batch_norm_of_few_channels_has_many_warps(layout):
+    """Statistics read twice, normalised; sums of two gradients, then the input's."""
+    x = A.reshape(4, 8, 32, 32)
+    x = {"rows": A.reshape(-1, 8), "images": x}.get(layout, x.contiguous(memory_format=taeda.channels_last))
+    x, g = x.cuda().requires_grad_(), (x + 1).cuda()
+    y = F.batch_norm(x, None, None, training=True)
+    for passes, f in ((3, lambda: F.batch_norm(x, None, None, training=True)), (4, lambda: y.backward(g))):
+        driver().check("count")
+        f()
+        driver().check("fast")
+        kernels = [c for name, c in driver().counters.items() if "identity" not in name]  # a gradient that is a view
+        assert sum(c.of("global", "load").bytes for c in kernels) <= 1.1 * passes * x.nbytes
+        for counters in kernels:
+            load = counters.of("global", "load")
+            assert counters.of("local", "load").accesses == 0
+            assert load.bytes < x.nbytes or (counters.warps >= 8 and load.used >= 0.85)
 
 
 def test_columns_have_a_thread_each_and_no_memory_of_it():
