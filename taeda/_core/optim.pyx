@@ -437,7 +437,7 @@ cdef class _Chunks:
         if self.partial != NULL:
             release_scratch(self.partial, self.n * 8 + 8)
 
-    cdef int launch(self, kernel_t kernel, list others=None) except -1:
+    cdef int launch(self, kernel_t kernel, list others=None, char* partial=NULL) except -1:
         cdef char* pointers[4]
         cdef bytearray places = bytearray(8 * len(others)) if others is not None else None
         cdef Py_ssize_t i
@@ -447,7 +447,7 @@ cdef class _Chunks:
             for i in range(len(others)):
                 (<int64_t*>pointers[3])[i] = <int64_t>address_of(<Tensor>others[i])
             note_table(pointers[3], len(others), 1, 1)
-        pointers[0] = <char*>self.partial
+        pointers[0] = partial if partial != NULL else <char*>self.partial
         pointers[1] = <char*>self.addresses
         pointers[2] = <char*>self.chunks
         note_table(self.addresses, self.ntensors, 1, 1)
@@ -487,14 +487,16 @@ def alike(list tensors):
     return True
 
 
-def norm(size_t kernel, list tensors, int64_t chunk, str order):
+def norm(size_t kernel, list tensors, int64_t chunk, str order, bint together):
     """The norm of order "1", "2" or "inf" of all tensors, a 0-dimensional float64 tensor; ``kernel`` computes a chunk's
-    norm.
+    norm. Not ``together``: those of the chunks.
     """
     cdef _Chunks work = _Chunks(tensors, chunk)
-    cdef Tensor made = empty_tensor(F64, 0, NULL)
+    cdef Tensor made = empty_tensor(F64, 0 if together else 1, &work.n)
     cdef char* pointers[2]
-    work.launch(<kernel_t>kernel)
+    work.launch(<kernel_t>kernel, None, NULL if together else address_of(made))
+    if not together:
+        return made
     pointers[0], pointers[1] = address_of(made), <char*>work.partial
     launch(of_arguments("optim.join_norms", (order,)), pointers, 2, &work.n, 1, 1, 1, True)
     return made

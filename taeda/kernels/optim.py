@@ -12,14 +12,26 @@ from contextlib import contextmanager
 
 from .build import kernel
 from .ir import BF16, F16, F32, F64, I32, I64, PTR, TYPES, Function, Type, Value
+from .rowwise import WARP
 from .scalar import basic
+from .target import here
 
-#: Elements of one chunk.
 CHUNK = 16384
 
 #: Prefetch distance of an update in bytes. Over 150 tensors of 128 KiB (Emerald Rapids, 1 thread) RMSprop then takes
 #: 0.88 of the time, Adagrad 0.9, SGD with momentum 0.95; AdamW gains nothing.
 AHEAD = 2048
+
+
+def chunk() -> int:
+    """Elements of one chunk; without vectors the threads of a warp share it, and there are more."""
+    return CHUNK if here().vector_bytes >= 16 else CHUNK // 4
+
+
+def _share(f: Function) -> None:
+    """Let the threads of a warp share a chunk, on a target without vectors."""
+    if f.vector_bytes < 16:
+        f.threads = WARP
 
 
 class VectorMath:
@@ -52,7 +64,7 @@ def _update(f: Function, rule: Callable, flags: tuple, t: Type, bases: list[Valu
     work = F64 if t is F64 else F32
     offset = at * t.bytes
     places = [f.offset(base, offset) for base in bases]
-    if mask is None:
+    if mask is None and f.threads == 1:
         for i, place in enumerate(places):
             f.prefetch(f.offset(place, AHEAD), write=i != 1)
     p, g, *state = (f.load(place, t, lanes, mask).to(work) for place in places)
@@ -85,6 +97,7 @@ def emit(f: Function, rule: Callable, flags: tuple, dtype: str, nstates: int, ns
     """Write the kernel of ``rule(math, flags, scalars, p, g, *state) -> (p, *state)`` into ``f``."""
     t = TYPES[dtype]
     work = F32 if t in (F16, BF16) else t
+    _share(f)
     lanes = f.lanes(work)
     width = 2 + nstates + nscalars
     table, chunks = f.load(f.ptr, PTR), f.load(f.offset(f.ptr, 8), PTR)
@@ -116,6 +129,7 @@ def norm(f: Function, dtype: str, order: str) -> None:
     ``order`` is ``"1"``, ``"2"`` (sums of squares) or ``"inf"``. Sums are kept in double precision.
     """
     t = TYPES[dtype]
+    _share(f)
     lanes = f.lanes(F64)
     partial, addresses, chunks = (f.data(i) for i in range(3))
     with f.loop(f.begin, f.end, 1) as chunk:
@@ -189,6 +203,7 @@ def each(f: Function, dtype: str, what: str) -> None:
     """
     t = TYPES[dtype]
     work = F32 if t in (F16, BF16) else t
+    _share(f)
     lanes = f.lanes(work)
     addresses, chunks = f.data(1), f.data(2)
     number = f.splat(f.load(f.data(0), F64).to(work), lanes)

@@ -12,6 +12,7 @@ from .. import _core
 from .._core import Tensor
 from .._core import optim as core
 from ..kernels import optim as kernels
+from ..kernels.target import here
 from .joining import stack
 from .reduction import linalg_vector_norm
 from .table import primitive
@@ -37,7 +38,12 @@ def total_norm(tensors, order):
         return _norm_by_tensor(tensors, order)
     name = _ORDERS[order]
     address = kernels.norm(tensors[0].dtype.name, name)
-    return core.norm(address, list(tensors), kernels.CHUNK, name).to(tensors[0].dtype)
+    together = here().vector_bytes >= 16  # else there are threads that join the chunks' norms
+    made = core.norm(address, list(tensors), kernels.chunk(), name, together)
+    if not together:
+        made = made.amax() if name == "inf" else made.sum()
+        made = made.sqrt() if name == "2" else made
+    return made.to(tensors[0].dtype)
 
 
 def _change_by_tensor(tensors, how, number, others):
@@ -66,7 +72,7 @@ def change_all(tensors, how, number, others=None):
     if (how == "bound" and number < 0) or not _at_once(tensors, others or ()):
         return _change_by_tensor(tensors, how, number, others)
     core.change_all(
-        kernels.each(tensors[0].dtype.name, how), list(tensors), kernels.CHUNK, number, others and list(others)
+        kernels.each(tensors[0].dtype.name, how), list(tensors), kernels.chunk(), number, others and list(others)
     )
 
 
@@ -90,7 +96,7 @@ def update_all(params, grads, states, scalars, rule):
     address = rule.kernel(params[0].dtype.name) if all(map(_core.is_dense_tensor, params)) else 0
     if address:
         states = [tuple(own) for own in states]
-        plan = core.Plan(address, list(params), states, ("",) * len(states[0]), (), len(scalars[0]), kernels.CHUNK)
+        plan = core.Plan(address, list(params), states, ("",) * len(states[0]), (), len(scalars[0]), kernels.chunk())
         if plan.once(list(grads), list(scalars)):
             return
     _update_by_tensor(params, grads, states, scalars, rule)

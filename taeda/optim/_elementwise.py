@@ -234,8 +234,8 @@ class ElementwiseOptimizer(Optimizer):
         names = self._states(flags)
         states = [tuple(self.state[p][name] for name in names) if names else () for p in params]
         with at(number_of(params[0].device)):
-            kernel = self._kernel(flags, dtype)
-        plan = _Launch(kernel, params, states, names, self._counters, self._nscalars, kernels.CHUNK)
+            kernel, chunk = self._kernel(flags, dtype), kernels.chunk()
+        plan = _Launch(kernel, params, states, names, self._counters, self._nscalars, chunk)
         plan.flags, plan.tensors = flags, params
         return plan
 

@@ -764,6 +764,42 @@ def test_batch_norm_of_few_channels_has_many_warps(layout):
             assert load.bytes < x.nbytes or (counters.warps >= 8 and load.used >= 0.85)
 
 
+# ---- lists of tensors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.bfloat16, taeda.float64])
+@pytest.mark.parametrize("rule", [taeda.optim.AdamW, partial(taeda.optim.SGD, momentum=0.9), taeda.optim.RMSprop])
+def test_the_threads_of_a_warp_share_a_chunk_of_an_optimisers_parameters(rule, dtype):
+    def run(device):
+        params = [
+            A[i : i + n].clone().to(dtype).to(device).requires_grad_() for i, n in enumerate((20480, 3, 777, 4096, 64))
+        ]
+        optimiser = rule(params, lr=0.1)
+        found = []
+        for step in range(2):
+            for p in params:
+                p.grad = p.detach() * 2 + step
+            if step:
+                driver().check("count")
+            found.append(taeda.nn.utils.clip_grad_norm_(params, 1.0))
+            taeda.nn.utils.clip_grad_value_(params, 0.5)
+            optimiser.step()
+        found += [taeda.nn.utils.get_total_norm([p.grad for p in params], k) for k in (1.0, float("inf"))]
+        cuda.synchronize()
+        driver().check("fast")
+        return [t.detach().cpu() for t in (*found, *params, *(p.grad for p in params))]
+
+    made = run("cuda")
+    for name, counters in driver().counters.items():
+        if not name.startswith(("norm", "each", "AdamW", "SGD", "RMSprop")):  # norms are stored for each chunk
+            continue
+        assert counters.warps >= 9 and counters.of("local", "load").accesses == 0
+        for way in ("load", "store"):
+            assert name.startswith("norm") or counters.of("global", way).used >= 0.97
+        assert counters.of("global", "load").used >= 0.97
+    assert all(map(taeda.equal, made, run("cpu")))
+
+
 def test_columns_have_a_thread_each_and_no_memory_of_it():
     for f in (lambda x: x.sum(0), lambda x: x.softmax(0), lambda x: x.var(0)):
         for counters in counted(f, X):
