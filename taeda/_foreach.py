@@ -1,17 +1,19 @@
 """``taeda._foreach_add`` and its like: an op on each tensor of a list, under the names that third-party optimisers use.
 
-They are loops: an op on a small tensor costs little here, and taeda's own optimisers go over all parameters in one
-kernel.
+On the CPU they are loops: an op on a small tensor costs little there, and taeda's own optimisers go over all parameters
+in one kernel. On a device they are one launch where all tensors have one floating-point dtype and are contiguous.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import taeda
 from taeda._core.optim import alike
-from taeda.ops.updates import change_all
+from taeda.kernels import target
+from taeda.ops.updates import apply_all, change_all, each_norm
 
 from . import _core
 from ._typed import Tensor
@@ -20,6 +22,7 @@ _UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamm
 round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc""".split()
 _BINARY = "add clamp_max clamp_min div maximum minimum mul pow sub".split()
 _OP = {"clamp_max": "minimum", "clamp_min": "maximum"}  # for tensors; numbers go to the op of that name
+_PLAIN = (Tensor, taeda.nn.Parameter)
 _NAMES_OF_NUMBERS = {"maximum": "clamp_min", "minimum": "clamp_max"}
 
 
@@ -34,14 +37,72 @@ def _each(other: Any, n: int, name: str) -> Sequence:
     return other
 
 
+_LARGEST = 6e4  # a number that is no larger fits each floating-point dtype
+
+
+def _lists(given: Any, self: Sequence[Tensor]) -> tuple[str, list] | None:
+    """The letter of an op's argument as :func:`apply_all` has it, and the argument for each tensor."""
+    each = [given] * len(self) if not isinstance(given, (list, tuple)) else list(given)
+    if len(each) != len(self):
+        return None
+    if all(type(x) in (int, float) for x in each):
+        return ("n", each) if all(abs(x) <= _LARGEST for x in each) else None
+    if not all(type(x) in _PLAIN for x in each):
+        return None
+    if all(x.shape == y.shape for x, y in zip(each, self, strict=True)):
+        return "t", each
+    return ("s", each) if all(x.dim() == 0 for x in each) else None
+
+
+def _may_go_at_once(self: Any) -> bool:
+    """Whether a launch costs more than looking at all tensors: not on a processor with vectors."""
+    if not isinstance(self, (list, tuple)) or not self or type(self[0]) not in _PLAIN:
+        return False
+    kind = self[0].device.type
+    return kind != "meta" and (kind != "cpu" or target.host().vector_bytes < 16) and _core.current_mode() is None
+
+
+def _goes_at_once(self: Any, tensors: list) -> bool:
+    """Whether one kernel can go over all tensors, of which ``self`` are some."""
+    if not _may_go_at_once(self) or not alike(tensors) or not self[0].is_floating_point():
+        return False
+    if any(type(x) not in _PLAIN or x.device != self[0].device for x in tensors):
+        return False
+    return not (_core.is_recorded() and any(x.requires_grad for x in tensors))
+
+
+def _at_once(name: str, self: Any, *given: Any, new: bool = True) -> tuple[Tensor, ...] | None:
+    """The op of that name on all tensors, in one launch; in their place if not ``new``. None where that cannot be."""
+    if not _may_go_at_once(self):
+        return None
+    op = taeda.true_divide if name == "div" else getattr(taeda, name)
+    if not isinstance(op, _core.Op) or "pointwise" not in op.traits:
+        return None
+    found = [each for x in (self, *given) if (each := _lists(x, self)) is not None]
+    if len(found) <= len(given):
+        return None
+    lists = [each for letter, each in found if letter != "n"]
+    tensors = [x for each in lists for x in each]
+    if not _goes_at_once(self, tensors):
+        return None
+    made = [taeda.empty_like(x) for x in self] if new else list(self)
+    letters = "".join(letter for letter, _ in found)
+    apply_all(made, op.name, letters, lists, [each for letter, each in found if letter == "n"])
+    return tuple(made)
+
+
 def _unary(name: str) -> None:
     def new(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        made = _at_once(name, self)
+        if made is not None:
+            return made
         op = getattr(taeda, name)
         return tuple(op(x) for x in self)
 
     def inplace(self: Sequence[Tensor]) -> Sequence[Tensor]:
-        for x in self:
-            getattr(x, name + "_")()
+        if _at_once(name, self, new=False) is None:
+            for x in self:
+                getattr(x, name + "_")()
         return self
 
     _publish(name, new, inplace)
@@ -62,11 +123,16 @@ def _binary(name: str) -> None:
         return x.copy_(getattr(x, method)(y))
 
     def new(self: Any, other: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        made = _at_once(name, self, other, *kwargs.values())
+        if made is not None:
+            return made
         if not isinstance(self, (list, tuple)):
             self = [self] * len(other)
         return tuple(apply(x, y, "", **kwargs) for x, y in zip(self, _each(other, len(self), name), strict=True))
 
     def inplace(self: Sequence[Tensor], other: Any, **kwargs: Any) -> Sequence[Tensor]:
+        if _at_once(name, self, other, *kwargs.values(), new=False) is not None:
+            return self
         others = _each(other, len(self), name)
         op = getattr(Tensor, name + "_", None)
         if op is not None and name not in _NAMES_OF_NUMBERS and name not in _OP:  # one op whatever the other is
@@ -81,9 +147,12 @@ def _binary(name: str) -> None:
 
 
 def _ternary(name: str) -> None:
-    def calls(self: Sequence[Tensor], first: Any, second: Any, value: Any, suffix: str) -> list[Tensor]:
+    def calls(self: Sequence[Tensor], first: Any, second: Any, value: Any, suffix: str) -> Sequence[Tensor]:
         n = len(self)
         values = value.tolist() if isinstance(value, Tensor) and value.dim() else value
+        made = _at_once(name, self, first, second, *([] if values == 1 else [values]), new=not suffix)
+        if made is not None:
+            return made
         rows = zip(self, _each(first, n, name), _each(second, n, name), _each(values, n, name), strict=True)
         return [getattr(x, name + suffix)(a, b, value=v) for x, a, b, v in rows]
 
@@ -128,8 +197,13 @@ def lerp_all(tensors: Sequence[Tensor], ends: Sequence[Tensor], weight: float) -
     return fit
 
 
-def _lerps(self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any, weight: Any, name: str) -> list[Tensor]:
+def _lerps(
+    self: Sequence[Tensor], tensors1: Sequence[Tensor], weights: Any, weight: Any, name: str
+) -> Sequence[Tensor]:
     weights = weight if weights is None else weights
+    made = _at_once("lerp", self, tensors1, weights, new=name == "lerp")
+    if made is not None:
+        return made
     op = getattr(Tensor, name)
     rows = zip(self, _each(tensors1, len(self), "lerp"), _each(weights, len(self), "lerp"), strict=True)
     return [op(x, y, w) for x, y, w in rows]
@@ -156,6 +230,8 @@ def _foreach_lerp_(
 
 def _foreach_norm(self: Sequence[Tensor], ord: float = 2, dtype: Any = None) -> tuple[Tensor, ...]:
     """The vector norm of each tensor of a list."""
+    if ord in (1, 2, math.inf) and dtype is None and _goes_at_once(self, list(self)):
+        return tuple(each_norm(list(self), float(ord)).unbind(0))
     return tuple(taeda.linalg.vector_norm(x, ord, dtype=dtype) for x in self)
 
 

@@ -415,9 +415,9 @@ def test_kernels_are_kept_in_one_table():
 
 
 #: Caches of ops beside the planner table, and how many there are: constants, libraries and their routines, equations
-#: that were parsed, tables of weights. What a planner works out from forms is `planners.kept`.
+#: that were parsed, tables of weights, tables of kernels. What a planner works out from forms is `planners.kept`.
 CACHES = {"contraction.py": 2, "dropout.py": 1, "einsum.py": 2, "exchange.py": 1, "fft.py": 1,
-          "lapack.py": 2, "resample.py": 3, "variates.py": 1}  # fmt: skip
+          "lapack.py": 2, "resample.py": 3, "updates.py": 1, "variates.py": 1}  # fmt: skip
 
 
 def test_what_planners_work_out_is_kept_in_the_table():

@@ -8,7 +8,7 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcmp, memcpy
 
 from .devices cimport CPU_NUMBER, FROM_TABLE, META_NUMBER, devices, end_call, here, swap_place
@@ -502,6 +502,28 @@ def norm(size_t kernel, list tensors, int64_t chunk, str order, bint together):
     return made
 
 
+def norms(size_t kernel, size_t join, list tensors, int64_t chunk):
+    """The norm of each of some tensors of one dtype, which a tensor of that dtype has; ``join`` is
+    :func:`taeda.kernels.optim.join_each`."""
+    cdef _Chunks work = _Chunks(tensors, chunk)
+    cdef int64_t n = len(tensors), i, size = 8 * (n + 1)
+    cdef Tensor made = empty_tensor((<Tensor>tensors[0]).code, 1, &n), partial = empty_tensor(F64, 1, &work.n)
+    cdef bytearray starts_ = bytearray(size)
+    cdef int64_t* starts = <int64_t*>PyByteArray_AS_STRING(starts_)
+    cdef char** pointers = [address_of(made), address_of(partial), <char*>starts]
+    for i in range(n):
+        starts[i + 1] = starts[i] + ((<Tensor>tensors[i]).count + chunk - 1) // chunk
+    work.launch(<kernel_t>kernel, None, pointers[1])
+    note_table(starts, n + 1, 1, 0)
+    if here() > META_NUMBER:
+        pointers[2] = send(starts, size)
+    launch(<kernel_t>join, pointers, 3, NULL, 0, n, 1, True)
+    if here() > META_NUMBER:
+        release_scratch(pointers[2], size)
+        end_call()
+    return made
+
+
 def change_all(size_t kernel, list tensors, int64_t chunk, number, list others=None):
     """Change every tensor in place, by ``number`` (a float, or a float64 tensor of one element) and by its
     counterpart in ``others``."""
@@ -520,3 +542,102 @@ def change_all(size_t kernel, list tensors, int64_t chunk, number, list others=N
     for t in tensors:
         t.storage.version += 1
     work.launch(<kernel_t>kernel, others)
+
+
+cdef struct Span:                # of memory
+    char* begin
+    char* end
+
+
+cdef int by_begin(const void* a, const void* b) noexcept nogil:
+    cdef char* x = (<const Span*>a).begin
+    cdef char* y = (<const Span*>b).begin
+    return (x > y) - (x < y)
+
+
+cdef inline Span span_of(Tensor t) except *:
+    cdef Span s
+    s.begin = address_of(t)
+    s.end = s.begin + t.count * ITEMSIZE[t.code]
+    return s
+
+
+cdef bint meets(const Span* spans, Py_ssize_t n, Span s) noexcept:
+    """Whether ``s`` has memory of one of the sorted spans, which do not meet."""
+    cdef Py_ssize_t low = 0, high = n, middle
+    while low < high:
+        middle = (low + high) // 2
+        if spans[middle].end <= s.begin:
+            low = middle + 1
+        else:
+            high = middle
+    return low < n and spans[low].begin < s.end
+
+
+def apply_to_all(size_t kernel, list tensors, list lists, list numbers, int64_t chunk):
+    """Write an op's result to each of ``tensors``, by a kernel of :func:`taeda.kernels.optim.applied`.
+
+    Args:
+        tensors: contiguous, on one device, as are those of ``lists``.
+        lists: for each operand that is a tensor, those of all.
+        numbers: for each that is a number, those of all.
+
+    Returns:
+        False where a tensor that is written is read or written with another one, and the order counts; then nothing
+        has been done.
+    """
+    cdef Py_ssize_t n = len(tensors), nlists = 1 + len(lists), width = nlists + len(numbers), i, k, c = 0, used = 0
+    cdef bytearray spans_ = bytearray(n * sizeof(Span)), rows = bytearray(8 * n * width), cuts
+    cdef Span* spans = <Span*>PyByteArray_AS_STRING(spans_)
+    cdef int64_t* table = <int64_t*>PyByteArray_AS_STRING(rows)
+    cdef int64_t* chunks
+    cdef int64_t at, total = 0
+    cdef char** pointers = [NULL, NULL]
+    cdef double number
+    cdef Tensor t
+    cdef Span s
+    for i in range(n):
+        t = <Tensor?>tensors[i]
+        if t.count:
+            spans[used] = span_of(t)
+            used += 1
+            c += (t.count + chunk - 1) // chunk
+            total += t.count
+    qsort(spans, used, sizeof(Span), by_begin)
+    for i in range(1, used):
+        if spans[i].begin < spans[i - 1].end:
+            return False
+    for i in range(n):
+        t = <Tensor>tensors[i]
+        table[i * width] = <int64_t>address_of(t)
+        for k in range(nlists - 1):
+            s = span_of(<Tensor?>(<list?>lists[k])[i])
+            if s.begin != <char*>table[i * width] and meets(spans, used, s):
+                return False
+            table[i * width + 1 + k] = <int64_t>s.begin
+        for k in range(width - nlists):
+            number = numbers[k][i]
+            memcpy(table + i * width + nlists + k, &number, 8)
+    cuts = bytearray(24 * c)
+    chunks = <int64_t*>PyByteArray_AS_STRING(cuts)
+    c = 0
+    for i in range(n):
+        t = <Tensor>tensors[i]
+        t.storage.version += 1
+        for at in range(0, t.count, chunk):
+            chunks[3 * c], chunks[3 * c + 1], chunks[3 * c + 2] = i, at, min(chunk, t.count - at)
+            c += 1
+    if not c:
+        return True
+    note_table(table, n, width, nlists)
+    note_table(chunks, c, 3, 0)
+    pointers[0], pointers[1] = <char*>table, <char*>chunks
+    if here() <= META_NUMBER:
+        launch(<kernel_t>kernel, pointers, 2, NULL, 0, c, max(1, c * SERIAL // total), False)
+        return True
+    pointers[0], pointers[1] = send(table, 8 * n * width), send(chunks, 24 * c)
+    launch(<kernel_t>kernel, pointers, 2, NULL, 0, c, 1, False)
+    release_scratch(pointers[0], 8 * n * width)
+    release_scratch(pointers[1], 24 * c)
+    end_call()
+    return True

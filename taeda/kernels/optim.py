@@ -172,6 +172,26 @@ def join_norms(f: Function, order: str) -> None:
 
 
 @kernel
+def join_each(f: Function, dtype: str, order: str) -> None:
+    """The norm of each tensor from those of its chunks: ``ptr = [norms (dtype), partial, starts]``, parallel over
+    tensors, whose chunks begin at ``starts`` and end where the next one's do."""
+    t = TYPES[dtype]
+    _share(f)
+    lanes = f.lanes(F64)
+    norms, partial, starts = (f.data(i) for i in range(3))
+    combine = basic.maximum if order == "inf" else lambda a, b: a + b
+    with f.loop(f.begin, f.end, 1) as tensor:
+        at = f.offset(starts, tensor.index * 8)
+        first, last = f.load(at, I64), f.load(f.offset(at, 8), I64)
+        with f.loop(first, last, lanes, [f.const(F64, 0.0, lanes)]) as L:
+            x = f.load(f.offset(partial, L.index * 8), F64, lanes, f.first(last - L.index, lanes))
+            L.carry = (combine(L.carry[0], x),)
+        total = L.carry[0].reduce(combine)
+        total = f.unary("sqrt", total) if order == "2" else total
+        f.store(f.offset(norms, tensor.index * t.bytes), (total.to(F32) if t in (F16, BF16) else total).to(t))
+
+
+@kernel
 def give_number(f: Function) -> None:
     """A float64 number, that in memory where there is one: ``ptr = [to, from or NULL]``, ``arg = [number]``."""
     source = f.data(1)
@@ -221,3 +241,37 @@ def each(f: Function, dtype: str, what: str) -> None:
 
         for at, _, mask in f.strips(0, count, lanes):
             step(at, mask)
+
+
+def applied(name: str, body: Callable[..., Value], letters: str) -> kernel:
+    """A table from dtype name to the address of the kernel that applies an op's body to many tensors.
+
+    ``ptr = [table, chunks]``; a row of the table has the address of the result, those of the operands that are tensors,
+    then numbers (float64). ``letters`` are the body's arguments: ``t`` a tensor, ``s`` one of one element, ``n`` a
+    number.
+    """
+    tensors = letters.replace("n", "")
+
+    def apply(f: Function, dtype: str) -> None:
+        t = TYPES[dtype]
+        work = F32 if t in (F16, BF16) else t
+        _share(f)
+        lanes, width = f.lanes(work), 1 + len(letters)
+        table, chunks = f.data(0), f.data(1)
+        with f.loop(f.begin, f.end, 1) as chunk:
+            entry = f.offset(chunks, chunk.index * 24)
+            row = f.offset(table, f.load(entry, I64) * (8 * width))
+            first, count = f.load(f.offset(entry, 8), I64), f.load(f.offset(entry, 16), I64)
+            to, *places = (f.load(f.offset(row, 8 * i), PTR) for i in range(1 + len(tensors)))
+            numbers = iter([f.load(f.offset(row, 8 * i), F64) for i in range(1 + len(tensors), width)])
+            given = iter(places)
+            operands = [(c, next(numbers if c == "n" else given)) for c in letters]
+            operands = [(c, f.load(x, t) if c == "s" else x) for c, x in operands]
+            operands = [(c, x if c == "t" else f.splat(x.to(work), lanes)) for c, x in operands]
+            for at, _, mask in f.strips(0, count, lanes):
+                here = (first + at) * t.bytes
+                xs = [f.load(f.offset(x, here), t, lanes, mask).to(work) if c == "t" else x for c, x in operands]
+                f.store(f.offset(to, here), body(*xs).to(t), mask)
+
+    apply.__name__ = f"foreach_{name}"
+    return kernel(apply)

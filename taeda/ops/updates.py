@@ -6,6 +6,7 @@ mode sees one call. The ops write to the tensors of their lists and record no gr
 
 from __future__ import annotations
 
+import functools
 import math
 
 from .. import _core
@@ -15,7 +16,7 @@ from ..kernels import optim as kernels
 from ..kernels.target import here
 from .joining import stack
 from .reduction import linalg_vector_norm
-from .table import primitive
+from .table import OPS, primitive
 
 _ORDERS = {1.0: "1", 2.0: "2", math.inf: "inf"}
 
@@ -46,6 +47,16 @@ def total_norm(tensors, order):
     return made.to(tensors[0].dtype)
 
 
+@primitive(
+    method=False, out=False, decomposition=lambda tensors, order: stack([linalg_vector_norm(t, order) for t in tensors])
+)  # fmt: skip
+def each_norm(tensors, order):
+    """The norm of order ``order`` (1, 2 or infinity) of each of some contiguous floating-point tensors of one dtype."""
+    dtype, name = tensors[0].dtype.name, _ORDERS[order]
+    addresses = kernels.norm(dtype, name), kernels.join_each(dtype, name)
+    return core.norms(*addresses, list(tensors), kernels.chunk())
+
+
 def _change_by_tensor(tensors, how, number, others):
     for i, t in enumerate(tensors):
         if how == "scale":
@@ -74,6 +85,40 @@ def change_all(tensors, how, number, others=None):
     core.change_all(
         kernels.each(tensors[0].dtype.name, how), list(tensors), kernels.chunk(), number, others and list(others)
     )
+
+
+def _named(op, *values):
+    return dict(zip(op.params, values, strict=False))  # what is left out has a default
+
+
+@functools.cache
+def _applied(name, letters):
+    op = OPS[name]
+    return kernels.applied(name, lambda *xs: op.body(**_named(op, *xs)), letters)
+
+
+def _apply_by_tensor(tensors, name, letters, lists, numbers):
+    for i, t in enumerate(tensors):
+        given = {"n": iter(numbers), "t": iter(lists)}
+        values = (next(given["n" if c == "n" else "t"])[i] for c in letters)
+        t.copy_(OPS[name](**_named(OPS[name], *values)))
+
+
+@primitive(method=False, out=False, decomposition=_apply_by_tensor)
+def apply_all(tensors, name, letters, lists, numbers):
+    """Write the result of a pointwise op to each tensor.
+
+    Args:
+        tensors: a list of contiguous floating-point tensors of one dtype.
+        name: of the op.
+        letters: for each argument of the op, ``t`` for tensors of these sizes, ``s`` for tensors of one element, ``n``
+            for numbers. All tensors have one dtype.
+        lists: for each argument that is a tensor, a list of those of all tensors.
+        numbers: for each that is a number, a list of floats.
+    """
+    address = _applied(name, letters)(tensors[0].dtype.name)
+    if not core.apply_to_all(address, list(tensors), list(map(list, lists)), numbers, kernels.chunk()):
+        _apply_by_tensor(tensors, name, letters, lists, numbers)
 
 
 def _update_by_tensor(params, grads, states, scalars, rule):

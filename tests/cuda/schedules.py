@@ -800,6 +800,53 @@ def test_the_threads_of_a_warp_share_a_chunk_of_an_optimisers_parameters(rule, d
     assert all(map(taeda.equal, made, run("cpu")))
 
 
+def some(device, dtype, at=0):
+    return [A[i + at : i + at + n].abs().add(0.1).to(dtype).to(device) for i, n in enumerate((9000, 3, 777, 4096))]
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float16, taeda.float64])
+@pytest.mark.parametrize("name, more, launches", [
+    ("add", lambda y, z: (y,), 1), ("add", lambda y, z: (0.5,), 1), ("mul", lambda y, z: ([0.5, 2, -1.0, 3],), 1),
+    ("mul", lambda y, z: (y[2][0],), 1), ("sub", lambda y, z: (y,), 1), ("div", lambda y, z: ([y[1][0]] * 4,), 1),
+    ("addcmul", lambda y, z: (y, z, 0.5), 1), ("addcdiv", lambda y, z: (y, z, [0.5, 2.0, -1.0, 3.0]), 1),
+    ("lerp", lambda y, z: (y, [0.5, 0.7, 0.1, 2]), 1), ("sqrt", lambda y, z: (), 1), ("lgamma", lambda y, z: (), 1),
+    ("norm", lambda y, z: (), 2), ("norm", lambda y, z: (1,), 2), ("norm", lambda y, z: (float("inf"),), 2),
+])  # fmt: skip
+def test_functions_of_lists_are_one_launch(name, more, launches, dtype):
+    forms = [f"_foreach_{name}"] + [f"_foreach_{name}_"] * (name != "norm")
+    for form in forms:
+        found = []
+        for device in ("cpu", "cuda"):
+            x, y, z = (some(device, dtype, at) for at in (0, 50, 100))
+            given, before = more(y, z), [t._version for t in x]
+            cuda.synchronize()
+            driver().check("count")
+            made = getattr(taeda, form)(x, *given)
+            cuda.synchronize()
+            driver().check("fast")
+            found.append([t.cpu() for t in made])
+            assert [t._version - v for t, v in zip(x, before, strict=True)] == [form.endswith("_")] * 4
+        counters = driver().counters
+        assert sum(c.launches for c in counters.values()) == launches
+        assert all(p.equal(q) and p.dtype == q.dtype for p, q in zip(*found, strict=True))
+        (large,) = (c for name, c in counters.items() if not name.startswith("join"))
+        assert large.warps == 6 and large.of("local", "load").accesses == 0
+        assert large.of("global", "load").used >= 0.9 and (name == "norm" or large.of("global", "store").used >= 0.97)
+
+
+def test_functions_of_lists_that_are_no_launch():
+    """A tensor that is there twice, or is read by another one's op; other dtypes, gradients, a list that is empty."""
+    for device in ("cpu", "cuda"):
+        v, w = taeda.ones(5, device=device), taeda.arange(6.0, device=device)
+        taeda._foreach_mul_([v, v], 2.0)
+        taeda._foreach_add_([w[1:], w[:1]], [w[:-1], w[:1]])
+        assert v.tolist() == [4.0] * 5 and w.tolist() == [0.0, 1.0, 3.0, 5.0, 7.0, 9.0]
+        made = taeda._foreach_add([v, v.long(), v.requires_grad_()], 1)
+        assert [t.dtype for t in made] == [taeda.float32, taeda.int64, taeda.float32] and made[2].requires_grad
+        assert taeda._foreach_sqrt([]) == ()
+        assert taeda._foreach_neg([v.detach()[:0], v.detach()])[1].tolist() == [-4.0] * 5
+
+
 def test_columns_have_a_thread_each_and_no_memory_of_it():
     for f in (lambda x: x.sum(0), lambda x: x.softmax(0), lambda x: x.var(0)):
         for counters in counted(f, X):
