@@ -619,18 +619,47 @@ def chunk_normalize(f: Function, dtypes: tuple[str | None, ...], affine: str) ->
 
 
 @kernel
-def chunk_products(f: Function, dtypes: tuple[str, ...], columns: bool, levels: int) -> None:
-    """Sums of ``g * (x - mean)`` and of ``g`` of a chunk of each channel. Operands: the sums, g, x, mean."""
+def chunk_products(f: Function, dtypes: tuple[str | None, ...], columns: bool, levels: int) -> None:
+    """Sums of ``g * w * (x - mean)`` and of ``g * w`` of a chunk of each row.
+
+    Operands: the sums, g, x, mean, w; the last two may be left out.
+    """
     working = compute(dtypes[3])
+    given = _given(dtypes, 5)
 
     def body(row: Row) -> None:
-        mean = row.get(4)
+        mean = row.get(4) if dtypes[4] is not None else None
 
-        def step(acc: State, g: Value, x: Value) -> State:
-            return f.fma(g, x - mean, acc[0]), acc[1] + g
+        def step(acc: State, g: Value, x: Value, *w: Value) -> State:
+            g = g * w[0] if w else g
+            return f.fma(g, x if mean is None else x - mean, acc[0]), acc[1] + g
 
-        for i, total in enumerate(row.fold([2, 3], [(working, 0.0)] * 2, step, add, unroll=4, blocked=columns)):
+        fold = row.fold([2, 3, *given], [(working, 0.0)] * 2, step, add, unroll=4, blocked=columns)
+        for i, total in enumerate(fold):
             row.put(i, total)
 
-    operands = _operands(dtypes, columns, "rrffr", "s", working)
+    operands = _operands(dtypes, columns, "rrffrw", "c", working)
     rowwise(f, body, operands, part(working), columns=columns, levels=levels, tiles=(4,))
+
+
+@kernel
+def chunk_normalize_backward(f: Function, dtypes: tuple[str | None, ...], affine: str) -> None:
+    """``(g * w + ((x - mean) * slope + level)) * rstd`` of a chunk of a long row (``ops/_long_rows.py``).
+
+    Operands: dx, g, x, mean, rstd, slope, level, w; mean, level and w may be left out. ``affine``: the letter of ``w``.
+    """
+    working = compute(dtypes[1])
+    given = [7] if dtypes[7] is not None and affine == "w" else []
+
+    def body(row: Row) -> None:
+        mean, level, own = (row.get(i) if i in _given(dtypes, 3, 6, 7) and i not in given else None for i in (3, 6, 7))
+        rstd, slope = row.get(4), row.get(5)
+
+        def fn(g: Value, x: Value, *w: Value) -> Value:
+            w = w or (() if own is None else (own,))
+            d, product = x if mean is None else x - mean, g * w[0] if w else g
+            return (f.fma(d, slope, product) if level is None else product + f.fma(d, slope, level)) * rstd
+
+        row.each([1, 2, *given], [0], fn)
+
+    rowwise(f, body, _operands(dtypes, False, "fffrrrr" + affine, "c", working), part(working))

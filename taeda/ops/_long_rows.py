@@ -92,6 +92,58 @@ def group_norm(x, groups, weight, bias, eps):
     return y
 
 
+def norm_backward(x, n, g, weight, affine, eps, centred):
+    """Gradients of layer norm (``centred``) or RMS norm; those of weight and bias if ``affine``."""
+    rows, square = x.numel() // n, x.reshape(-1, n)
+    if centred:
+        square, mean = _moments(square, 1, 0.0, False)
+    else:
+        square, mean = _squares(square, 1) / n, None
+    rstd = (square + eps).rsqrt()
+    weight = weight if weight is None else weight.contiguous()
+    parts = [empty((rows, -(-n // CHUNK)), rstd.dtype) for _ in range(2)]
+    _by_chunks(norms.chunk_products, (False, 1), n, "ccffrw", *parts, g, x, mean, weight)
+    dot, total = (t.sum(1) for t in parts)
+    slope, level = -dot * rstd.square() / n, -total / n if centred else None
+    dx = empty_like(x)
+    _by_chunks(
+        norms.chunk_normalize_backward, ("w",), n, "fffrrrrw", dx, g, x, mean, rstd, slope, level, weight
+    )  # fmt: skip
+    if not affine:
+        return dx, None, None
+    dw, db = (empty((n,), rstd.dtype) for _ in range(2))
+    mean = empty((rows,), rstd.dtype).zero_() if mean is None else mean
+    address = norms.affine_backward(tuple(t.dtype.name for t in (dw, db, g, x, mean, rstd)), True, 1, "s")
+    item, small = x.itemsize, rstd.itemsize
+    out, every, moment = (0, 0, 0, small), (n * item, 0, 0, item), (small, 0, 0, 0)
+    args = (rows, 1, n, *out, *out, *every, *every, *moment, *moment)
+    launch(address, (dw, db, g, x, mean, rstd), args, n, 1)
+    return dx, dw, db
+
+
+def group_norm_backward(x, groups, g, weight, eps):
+    """Gradients of :func:`group_norm`; of weight and bias those of each image."""
+    images, channels = x.shape[:2]
+    n, split = x.numel() // (images * channels), (images, groups, channels // groups)
+    count = n * split[2]
+    variance, mean = (t.reshape(images, groups, 1) for t in _moments(x.reshape(images * groups, -1), 1, 0.0, False))
+    rstd = (variance + eps).rsqrt()
+
+    def of_channels(t):
+        return t.expand(split).reshape(-1)
+
+    parts = [empty((images * channels, -(-n // CHUNK)), rstd.dtype) for _ in range(2)]
+    _by_chunks(norms.chunk_products, (False, 1), n, "ccffrw", *parts, g, x, of_channels(mean), None)
+    dot, total = (t.sum(1).reshape(split) for t in parts)
+    weight = weight if weight is None else weight.to(rstd.dtype).reshape(1, *split[1:])
+    sums = [(t if weight is None else t * weight).sum(2, True) / -count for t in (dot, total)]
+    rows = mean, rstd, sums[0] * rstd.square(), sums[1]
+    dx = empty_like(x)
+    rows = [of_channels(t) for t in rows] + [None if weight is None else of_channels(weight)]
+    _by_chunks(norms.chunk_normalize_backward, ("r",), n, "fffrrrrr", dx, g, x, *rows)
+    return dx, *(t.reshape(images, channels) for t in (dot * rstd, total))
+
+
 def moments(x):
     """Mean and variance of each channel of a batch."""
     variance, mean = _moments(x, (0, *range(2, x.dim())), 0.0, False)
@@ -117,17 +169,17 @@ def products(g, x, mean):
     else:  # parts of an image, each with the mean of its channel
         of_images = mean.expand(n, channels).reshape(-1)
         parts = [empty((n * channels, -(-positions // CHUNK)), mean.dtype) for _ in range(2)]
-        _by_chunks(norms.chunk_products, (False, 1), positions, "ccffr", *parts, g, x, of_images)
+        _by_chunks(norms.chunk_products, (False, 1), positions, "ccffrw", *parts, g, x, of_images, None)
         return tuple(t.reshape(n, channels, -1).sum((0, 2)) for t in parts)
     parts = [empty((chunks, channels), mean.dtype) for _ in range(2)]
-    dtypes = tuple(t.dtype.name for t in (*parts, g, x, mean))
+    dtypes = (*(t.dtype.name for t in (*parts, g, x, mean)), None)
     address = norms.chunk_products(dtypes, positions == 1, 1 + (positions > 1))
     small = mean.itemsize
     for first, count, length in cuts:
         if count:
             every, part = (*along, step, positions * item), (0, 0, channels * small, small)
-            args = (*sizes(length), channels, *part, *part, *every, *every, 0, 0, 0, small)
+            args = (*sizes(length), channels, *part, *part, *every, *every, 0, 0, 0, small, 0, 0, 0, 0)
             at = first * channels * small, first * step
-            pointers = (*((t, at[0]) for t in parts), (g, at[1]), (x, at[1]), mean)
+            pointers = (*((t, at[0]) for t in parts), (g, at[1]), (x, at[1]), mean, 0)
             launch(address, pointers, args, count * channels, 1)
     return tuple(t.sum(0) for t in parts)

@@ -163,6 +163,11 @@ def _norm_backward(grad, input, n, weight, bias, eps, needs, centred):
     if not x.numel():
         zeros = empty(shape, acc).zero_()
         return dx, _in_dtype(zeros, weight) if want_w else None, _in_dtype(zeros, bias) if want_b else None
+    if few_long_rows(x.numel() // width, width):
+        more = g, weight, want_w or want_b, eps, centred
+        dx, *sums = callbacks.long_rows("norm_backward", x, width, *more)
+        wanted = zip(sums, (weight, bias), (want_w, want_b), strict=True)
+        return dx, *(_in_dtype(t.reshape(shape), like) if want else None for t, like, want in wanted)
     kind = None if weight is None else weight.dtype
     plan = _norm_plan(x.numel() // width, width, x.dtype, kind, want_w, want_b, centred)
     address, args, more, blocks, grain = plan
@@ -362,6 +367,10 @@ def _group_norm_backward(grad, input, groups, weight, bias, eps, needs):
     x, g = input.contiguous(), _like(grad, input).contiguous()
     shape, dtype, acc = x.shape, x.dtype, _working(x.dtype)
     dx = empty_like(x)
+    if x.numel() >= 2 * CHUNK and few_long_rows(shape[0] * groups, math.prod(shape[2:])):
+        dx, dw, db = callbacks.long_rows("group_norm_backward", x, groups, g, weight, eps)
+        dw = _in_dtype(dw.sum(0), weight) if weight is not None and needs[1] else None
+        return keep_format(dx, input), dw, _in_dtype(db.sum(0), bias) if bias is not None and needs[2] else None
     if x.numel() > shape[0] * shape[1]:
         dw, db = empty(shape[:2], acc), empty(shape[:2], acc)
         plan = _image_backward_plan(shape, dtype, groups, None if weight is None else weight.dtype)

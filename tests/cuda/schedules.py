@@ -657,6 +657,39 @@ def test_long_rows_that_are_kept_have_a_warp_for_each_chunk(f, passes, stored):
         driver().check("fast")
 
 
+@pytest.mark.parametrize("f, passes, stored", [
+    # x for mean and variance; x, g and w (of each row) for its sums, and for the result; x and g for those of w and b
+    (lambda x, w, b: F.layer_norm(x, x.shape[1:], w, b), 2 + 3 + 3 + 2, 1.5),
+    (lambda x, w, b: F.layer_norm(x, x.shape[1:]), 6, 1),
+    (lambda x, w, b: F.rms_norm(x, x.shape[1:], w), 1 + 3 + 3 + 2, 1.5),
+    (lambda x, w, b: F.group_norm(x.reshape(2, 2, -1), 2, w[:2], b[:2]), 6, 1),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.bfloat16])
+def test_gradients_of_norms_of_long_rows_have_a_warp_for_each_chunk(f, passes, stored, dtype):
+    x, w, b = A[: 4 * 6000].reshape(4, -1).to(dtype), B[:6000].to(dtype), B[9:6009].to(dtype)
+    results = []
+    for device in ("cpu", "cuda"):
+        given = [t.to(device).clone().requires_grad_() for t in (x, w, b)]
+        y = f(*given)
+        g = (y.detach() + 1).contiguous()
+        cuda.synchronize()
+        driver().check("count")
+        y.backward(g)
+        cuda.synchronize()
+        counters = {name: c for name, c in driver().counters.items() if not name.startswith("identity")}
+        driver().check("fast")
+        results.append([y.detach().cpu(), *(t.grad.cpu() for t in given if t.grad is not None)])
+    assert all(p.equal(q) for p, q in zip(*results, strict=True))
+    if dtype is taeda.float32:
+        assert sum(c.of("global", "load").bytes for c in counters.values()) <= 1.1 * passes * x.nbytes
+        assert sum(c.of("global", "store").bytes for c in counters.values()) <= 1.1 * stored * x.nbytes
+    for name, c in counters.items():
+        least = 0.7 if name.startswith("affine") else 0.9  # of a column each warp reads what there is one of for a row
+        load = c.of("global", "load")
+        assert c.of("local", "load").accesses == 0
+        assert load.bytes < x.nbytes or (c.warps >= 12 and load.used >= least)
+
+
 @pytest.mark.parametrize("n", [4096, 4097, 6200])
 def test_chunks_of_rows_of_any_length(n):
     x, y = A[: 3 * n].reshape(3, n), B[: 3 * n].reshape(3, n).clone()
