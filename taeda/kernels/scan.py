@@ -132,14 +132,18 @@ def _last(x: Value) -> Value:
     return x.shuffle([x.lanes - 1] * x.lanes) if x.lanes > 1 else x
 
 
-def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backward: bool) -> None:
+def _scan_row(
+    row: Row, scan: Scan, x: int, outs: list[int], working: str, backward: bool, before: list[Value] | None = None
+) -> None:
     """One contiguous row: several vectors at a time, each scanned by itself before they are joined.
 
-    Only one combine goes from a vector to the next: of its last lane, broadcast to all lanes.
+    Only one combine goes from a vector to the next: of its last lane, broadcast to all lanes. ``before`` is the state
+    that the row begins with.
     """
     f, lanes, n = row.f, row.schedule.lanes, row.schedule.n0
     init = scan.init(working)
     none = _constants(f, init, lanes)
+    begin = none if before is None else [f.splat(v, lanes) for v in before]
 
     def combine(a: list[Value], b: list[Value]) -> list[Value]:
         return _unpack(scan.combine(f, _pack(init, a), _pack(init, b)))
@@ -179,7 +183,7 @@ def _scan_row(row: Row, scan: Scan, x: int, outs: list[int], working: str, backw
         return carried
 
     group = SCANNED if scan.cheap else 1
-    with f.loop(0, n - (lanes * group - 1), lanes * group, carry=none) as L:
+    with f.loop(0, n - (lanes * group - 1), lanes * group, carry=begin) as L:
         L.carry = tuple(several(L.index, list(L.carry), group, True))
     rest, carried = n & f.i64(-lanes * group), list(L.carry)
     if group == 1 or lanes == 1:
@@ -315,3 +319,40 @@ def scan(f: Function, op: str, backward: bool, dtypes: tuple[str, ...], columns:
     if rule.beats:
         widest = I64 if columns or widest.bytes == 8 else I32
     rowwise(f, body, operands, widest, columns=columns, tiles=(4,))
+
+
+def state_dtype(op: str, dtype: str, out: str) -> str:
+    """The dtype of a chunk's result in memory."""
+    return SCANS[op].working(dtype, out)
+
+
+@kernel
+def chunk_total(f: Function, dtypes: tuple[str, ...], op: str, out: str) -> None:
+    """What a scan of a chunk of a long row ends with (``ops/_long_rows.py``). Operands: it, the input."""
+    rule = SCANS[op]
+    working = rule.working(dtypes[1], out)
+
+    def body(row: Row) -> None:
+        def step(acc: State, v: Value) -> State:
+            return rule.combine(f, acc, rule.enter(v, f.const(I64, 0, v.lanes)))
+
+        def join(a: State, b: State) -> State:
+            return rule.combine(f, a, b)
+
+        row.put(0, rule.leave(f, row.fold([1], rule.init(working), step, join, blocked=False))[0])
+
+    rowwise(f, body, [Operand(dtypes[0]), Operand(dtypes[1], "c", working)], part(working))
+
+
+@kernel
+def chunk_scan(f: Function, dtypes: tuple[str, ...], op: str, backward: bool) -> None:
+    """The scan of a chunk of a long row. Operands: the output, the input, what the chunks before end with."""
+    rule = SCANS[op]
+    working = rule.working(dtypes[1], dtypes[0])
+
+    def body(row: Row) -> None:
+        state = _unpack(rule.enter(row.get(2), f.const(I64, 0)))
+        _scan_row(row, rule, 1, [0], working, backward, state)
+
+    operands = [Operand(dtypes[0]), Operand(dtypes[1], "c", working), Operand(dtypes[2], "s")]
+    rowwise(f, body, operands, part(working))

@@ -12,6 +12,7 @@ from functools import partial
 from .._core import ALL_DTYPES, empty, empty_like, float32, launch
 from .._core.reduce import CHUNK, Reducer, chunks_of_columns
 from ..kernels import normalize as norms
+from ..kernels import scan as scans
 from ..kernels import softmax as kernels
 
 #: A number for each row is as exact as what kernels compute in.
@@ -24,7 +25,11 @@ _squares = Reducer("rms_norm", "sumsq", (_WORKING,)).run
 
 
 def _by_chunks(kernel, option, n, letters, *tensors):
-    """Launch a kernel on all chunks of rows of ``n`` elements."""
+    """Launch a kernel on all chunks of rows of ``n`` elements.
+
+    ``letters`` say what a tensor has: ``f`` all elements, ``w`` a row for all rows, ``r`` a number for each row, ``c``
+    one for each chunk, ``b`` one more for each row, which comes behind them, ``a`` one that comes before.
+    """
     address = kernel(tuple(None if t is None else t.dtype.name for t in tensors), *option)
     whole, rest = divmod(n, CHUNK)
     rows = tensors[letters.index("f")].numel() // n
@@ -33,9 +38,10 @@ def _by_chunks(kernel, option, n, letters, *tensors):
         for t, letter in zip(tensors, letters, strict=True):
             item = 0 if t is None else t.itemsize
             along = item if letter in "fw" else 0
-            row = {"f": n, "w": 0, "r": 1, "c": whole + (rest > 0)}[letter] * item
-            chunk = {"f": CHUNK, "w": CHUNK, "r": 0, "c": 1}[letter] * item
-            pointers.append(0 if t is None else (t, first * chunk))
+            chunks = whole + (rest > 0)
+            row = {"f": n, "w": 0, "r": 1, "c": chunks, "b": chunks + 1, "a": chunks + 1}[letter] * item
+            chunk = {"f": CHUNK, "w": CHUNK, "r": 0, "c": 1, "b": 1, "a": 1}[letter] * item
+            pointers.append(0 if t is None else (t, first * chunk + (item if letter == "a" else 0)))
             args += along, 0, row, chunk
         if length:
             launch(address, tuple(pointers), tuple(args), rows * count, 1)
@@ -142,6 +148,20 @@ def group_norm_backward(x, groups, g, weight, eps):
     rows = [of_channels(t) for t in rows] + [None if weight is None else of_channels(weight)]
     _by_chunks(norms.chunk_normalize_backward, ("r",), n, "fffrrrrr", dx, g, x, *rows)
     return dx, *(t.reshape(images, channels) for t in (dot * rstd, total))
+
+
+def scan(x, n, op, dtype, identity, backward=False):
+    """A scan of rows of ``n`` elements: each chunk's end, the scan of these, then each chunk from there."""
+    working = scans.state_dtype(op, x.dtype.name, dtype.name)
+    ends = empty((x.numel() // n, 1 - -n // CHUNK), next(d for d in ALL_DTYPES if d.name == working)).fill_(identity)
+    written, read = "ba" if backward else "ab"
+    _by_chunks(scans.chunk_total, (op, dtype.name), n, written + "f", ends, x)
+    ends = ends.flip(1) if backward else ends
+    ends = getattr(ends, op)(1)
+    ends = ends.flip(1) if backward else ends
+    y = empty(x.shape, dtype)
+    _by_chunks(scans.chunk_scan, (op, backward), n, "ff" + read, y, x, ends)
+    return y
 
 
 def moments(x):

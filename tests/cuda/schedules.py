@@ -690,6 +690,41 @@ def test_gradients_of_norms_of_long_rows_have_a_warp_for_each_chunk(f, passes, s
         assert load.bytes < x.nbytes or (c.warps >= 12 and load.used >= least)
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: x.cumsum(1), lambda x: x.logcumsumexp(1), lambda x: x.cumsum(-1, dtype=taeda.float64),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.bfloat16, taeda.float64])
+def test_scans_of_few_long_rows_have_a_warp_for_each_chunk(f, dtype):
+    x = A[: 3 << 13].reshape(2, -1).to(dtype)
+    large = [c for c in counted(f, x) if c.of("global", "load").bytes >= x.nbytes / 2 and c.warps < 48]
+    assert len(large) == 2  # the ends of chunks, then the chunks
+    for counters in large:
+        load = counters.of("global", "load")
+        assert counters.warps == 12 and load.used >= 0.98 and load.bytes <= 1.1 * x.nbytes
+        assert counters.of("local", "load").accesses == 0
+    store = large[1].of("global", "store")
+    assert store.used == 1 and store.bytes == f(x).nbytes
+    driver().check("full")
+    try:
+        f(x.cuda()).cpu()
+        assert not driver().faults
+    finally:
+        driver().check("fast")
+
+
+def test_scans_of_chunks_are_those_of_rows():
+    x, y = A[: 3 * 4500].reshape(3, -1).clone(), B[:5000].abs()
+    x[0, 2500], x[1, :3000], x[2, 10] = float("nan"), -float("inf"), float("inf")
+    for f in (lambda x: x.cumsum(1), lambda x: x.logcumsumexp(1)):
+        made, want = f(x.cuda()).cpu(), f(x.t().contiguous().t().double())
+        same(lambda x, f=f: f(x).nan_to_num(7), x)
+        assert made.allclose(want.float(), 1e-5, 1e-5, equal_nan=True)
+    assert y.cuda().logcumsumexp(0).cpu().allclose(y.double().logcumsumexp(0).float())
+    same(lambda x: x.long().cumsum(0) + x.to(taeda.int8).cumsum(0), 9 * y)
+    same(grads(lambda x: x.cumsum(0)), y)
+    assert grads(lambda x: x.cumsum(0))(y.cuda()).cpu().allclose(grads(lambda x: x.cumsum(0))(y.double()).float())
+
+
 @pytest.mark.parametrize("n", [4096, 4097, 6200])
 def test_chunks_of_rows_of_any_length(n):
     x, y = A[: 3 * n].reshape(3, n), B[: 3 * n].reshape(3, n).clone()
