@@ -191,8 +191,10 @@ cdef class Rowwise(RowOp):
             b *= source.sizes[i]
         cdef bint columns = b > 1
         if n >= 2 * WARP_CHUNK and self.chunks and not columns and a and ITEMSIZE[x.code] > 1:
-            if are_few_and_long(a, n):
-                return callbacks.long_rows(self.name, source, a, n, more, p)
+            if (out is None or out.code == x.code) and are_few_and_long(a, n):
+                made = callbacks.long_rows(self.name, source, a, n, more, p)
+                if made is not None:
+                    return made
         if self.computes and recorders and not columns and source is x and (out is None or out.code == x.code):
             t = self.defer(x, more, first, p, q)
             if t is not None:

@@ -7,6 +7,7 @@ of their elements, the other operands and its first parameter.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from .._core import ALL_DTYPES, empty, empty_like, float32, launch
@@ -150,10 +151,13 @@ def group_norm_backward(x, groups, g, weight, eps):
     return dx, *(t.reshape(images, channels) for t in (dot * rstd, total))
 
 
-def scan(x, n, op, dtype, identity, backward=False):
-    """A scan of rows of ``n`` elements: each chunk's end, the scan of these, then each chunk from there."""
-    working = scans.state_dtype(op, x.dtype.name, dtype.name)
-    ends = empty((x.numel() // n, 1 - -n // CHUNK), next(d for d in ALL_DTYPES if d.name == working)).fill_(identity)
+def scan(x, rows, n, more, p, op, identity, backward=False):
+    """A scan of floats: each chunk's end, the scan of these, then each chunk from there."""
+    if not x.is_floating_point():
+        return None
+    dtype = x.dtype
+    working = scans.state_dtype(op, dtype.name, dtype.name)
+    ends = empty((rows, 1 - -n // CHUNK), next(d for d in ALL_DTYPES if d.name == working)).fill_(identity)
     written, read = "ba" if backward else "ab"
     _by_chunks(scans.chunk_total, (op, dtype.name), n, written + "f", ends, x)
     ends = ends.flip(1) if backward else ends
@@ -162,6 +166,10 @@ def scan(x, n, op, dtype, identity, backward=False):
     y = empty(x.shape, dtype)
     _by_chunks(scans.chunk_scan, (op, backward), n, "ff" + read, y, x, ends)
     return y
+
+
+cumsum, reverse_cumsum = (partial(scan, op="cumsum", identity=0.0, backward=back) for back in (False, True))
+logcumsumexp = partial(scan, op="logcumsumexp", identity=-math.inf)
 
 
 def moments(x):

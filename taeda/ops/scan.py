@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
 from .._core import Tensor, bool_, get_default_dtype, renamed
-from .._core.callbacks import callbacks
-from .._core.reduce import few_long_rows
 from .._core.rowwise import Rowwise
 from ._choices import choice
 from .softmax import _as_input
@@ -15,7 +11,9 @@ from .views import blank
 
 
 def _scan(name: str, outs: str, wide: bool = True, floating: bool = False, backward: bool = False):
-    return Rowwise(name, "scan.scan", outs, "f", floating, wide, (name, backward), name in ("cummax", "cummin")).along
+    of, real = "reverse_" * backward + name, name in ("cummax", "cummin")
+    chunks = name in ("cumsum", "logcumsumexp")  # a product of a chunk can be beyond the range of the whole row's
+    return Rowwise(of, "scan.scan", outs, "f", floating, wide, (name, backward), real, chunks=chunks).along
 
 
 _cumsum, _cumprod = _scan("cumsum", "fs"), _scan("cumprod", "fs")
@@ -24,26 +22,9 @@ _cummax, _cummin = _scan("cummax", "fxfi"), _scan("cummin", "fxfi")
 _logcumsumexp = _scan("logcumsumexp", "fx", wide=False, floating=True)
 
 
-def _in_chunks(op, input, dim, dtype, identity, *backward):
-    """The scan of few long rows where there are no vectors; None of others. The product of a chunk could be beyond the
-    range of floats where those from the beginning are not, so there is none."""
-    nd, out = input.dim(), input.dtype if dtype is None else dtype
-    if input.numel() < 4096 or dim not in (-1, nd - 1) or not input.is_contiguous():
-        return None
-    if not input.is_floating_point() or not out.is_floating_point or min(input.itemsize, out.itemsize) < 2:
-        return None
-    n = input.shape[-1]
-    if not few_long_rows(input.numel() // n, n):
-        return None
-    return callbacks.long_rows("scan", input, n, op, out, identity, *backward)
-
-
 @primitive(method=False, out=False, batch="along")
 def _reverse_cumsum(input, dim):
     """Sums of each element and all after it."""
-    made = _in_chunks("cumsum", input, dim, None, 0.0, True)
-    if made is not None:
-        return made
     return _cumsum_back(input, dim)
 
 
@@ -71,8 +52,7 @@ def cumsum(input, dim, *, dtype=None):
     """
     if dtype is not None and (input.dtype.is_complex != dtype.is_complex or dtype is bool_):
         input = input.to(dtype)
-    made = _in_chunks("cumsum", input, dim, dtype, 0.0)
-    return _cumsum(input, dim, (), dtype) if made is None else made
+    return _cumsum(input, dim, (), dtype)
 
 
 cumsum.vjp(input=lambda g, dim, dtype, input_dtype: _as_input(_reverse_cumsum(g, dim), dtype, input_dtype))
@@ -165,8 +145,7 @@ cummin.vjp(input=_scatter_sum)
 
 @primitive(method=False, name="_logcumsumexp", batch="along")
 def _running_log_sum(input, dim):
-    made = _in_chunks("logcumsumexp", input, dim, None, -math.inf)
-    return _logcumsumexp(input, dim) if made is None else made
+    return _logcumsumexp(input, dim)
 
 
 def _signed(x, then):

@@ -691,7 +691,7 @@ def test_gradients_of_norms_of_long_rows_have_a_warp_for_each_chunk(f, passes, s
 
 
 @pytest.mark.parametrize("f", [
-    lambda x: x.cumsum(1), lambda x: x.logcumsumexp(1), lambda x: x.cumsum(-1, dtype=taeda.float64),
+    lambda x: x.cumsum(1), lambda x: x.logcumsumexp(1),
 ])  # fmt: skip
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.bfloat16, taeda.float64])
 def test_scans_of_few_long_rows_have_a_warp_for_each_chunk(f, dtype):
