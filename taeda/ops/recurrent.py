@@ -216,7 +216,7 @@ def _as_layer(dtype: Any, sizes: tuple[int, ...], hidden: int) -> bool:
     method=False, out=False, outputs=("out", "h", "c", "saved", "old_c"), differentiable=(0, 1, 2),
     name="_recurrent_layer", flops=flops.recurrent, planned=True,
     autocast=lambda mode, *args: (  # the state of a GRU stays wide, and that of an LSTM on a packed sequence
-        "widest" if mode == "GRU" or mode == "LSTM" and len(set(args[5])) > 1 else "lower"
+        "widest" if mode == "GRU" or (mode == "LSTM" and len(set(args[5])) > 1) else "lower"
     ),
 )  # fmt: skip
 def recurrent_layer(mode, gates, h0, c0, w_hh, b_hh, sizes, reverse, save):

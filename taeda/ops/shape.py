@@ -397,7 +397,7 @@ def keep_channels_last(out: Tensor, like: Tensor) -> Tensor:
 
 @traits(
     autocast=lambda input, pad, mode="constant", value=None: (
-        "float32" if mode == "replicate" or mode == "reflect" and len(pad) < 6 else None
+        "float32" if mode == "replicate" or (mode == "reflect" and len(pad) < 6) else None
     ),
     canonical=True,
 )

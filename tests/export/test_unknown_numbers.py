@@ -168,8 +168,17 @@ PROGRAMS = {f.__name__: f for f in (
     repeated, element, truth, bounded, decided, two, expanded, overwritten, assigned, slice_of_tensor, masked_loss,
     histogram, filled,
 )}  # fmt: skip
-#: Programs whose symbols PyTorch counts or bounds otherwise: rows, parts and elements whose place is not known have others there.
-OTHER_SYMBOLS = {"some_results", "equal_sizes", "element", "overwritten", "slice_of_tensor", "split", "decided"}
+#: Programs whose symbols PyTorch counts or bounds otherwise: of constants, rows, parts and elements whose place is not known have others there.
+OTHER_SYMBOLS = {
+    "counted",
+    "some_results",
+    "equal_sizes",
+    "element",
+    "overwritten",
+    "slice_of_tensor",
+    "split",
+    "decided",
+}
 
 
 def inputs(n=2, seed=0):
