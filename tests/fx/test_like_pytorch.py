@@ -50,7 +50,7 @@ def test_program(name, tmp_path, monkeypatch):
 OTHERS = re.compile(
     r"\.(abs|arc|as_strided_|clip|concat|divide|fix|ger|greater|group_norm|layer_norm|less|lobpcg|max_pool|moveaxis|multiply|"
     r"negative|norm/|not_equal|pca_lowrank|rms_norm|row_stack|segment_reduce|subtract|svd_lowrank|swap|sym_|trapz|"
-    r"unravel_index)|nn\.functional\.(\w+_with_indices|relu_|rrelu_|pdist|sigmoid|tanh|threshold|upsample)|linalg\.(det|"
+    r"unravel_index)|nn\.functional\.(\w+_with_indices|grouped_mm|relu_|rrelu_|pdist|sigmoid|tanh|threshold|upsample)|linalg\.(det|"
     r"diagonal|inv|matmul|matrix_exp|matrix_power|svd|pinv|slogdet|vander|norm)|special\."
 )
 
