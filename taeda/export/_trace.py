@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import operator
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 from taeda._core import Size, Tensor
@@ -353,7 +355,9 @@ class _Attempt:
         for module, parameters, buffers, _ in before:
             for table, held in ((module._parameters, parameters), (module._buffers, buffers)):
                 table.update({name: known[id(x)] for name, x in held.items() if x is not None})
-        held, changed = tensors_of(root), []
+        inside = [(x, copy(x)) for _, _, _, kept in before for x in kept.values() if type(x) in (list, dict)]
+        held = tensors_of(root)
+        changed: dict[bool, list[str]] = {True: [], False: []}  # attributes, by whether the next run would miss it
         try:
             yield
             now = tensors_of(root)
@@ -361,22 +365,30 @@ class _Attempt:
                 old, new = held.get(place), now.get(place)
                 same = new is old or (new is not None and place[0] in self.state)
                 fixed = isinstance(new, Traced) and self.capture.value_of(new) is not None and not place[1]
-                if not same and not (fixed and id(old) not in self.capture.constants):
-                    changed.append(f"{type(root).__name__}.{place[0]}")
+                read = bool(place[1]) or id(old) in self.capture.constants
+                if not same and (read or not fixed):
+                    changed[read].append(f"{type(root).__name__}.{place[0]}")
         finally:
+            for container, contents in inside:
+                if container != contents:
+                    container.clear()
+                    (container.extend if isinstance(container, list) else container.update)(contents)
             for module, parameters, buffers, attributes in before:
                 module.__dict__.clear()
                 module.__dict__.update(attributes)
                 for table, held in ((module._parameters, parameters), (module._buffers, buffers)):
                     table.clear()
                     table.update(held)
-        if changed:
-            raise ValueError(
-                f"The tensor attribute{'s' if len(changed) > 1 else ''} {', '.join(changed)} "
-                f"{'were' if len(changed) > 1 else 'was'} assigned during export. Such attributes must be "
-                f"registered as buffers "
-                "using the `register_buffer` API."
+        for read, names in changed.items():
+            said = (
+                f"The tensor attribute{'s' if len(names) > 1 else ''} {', '.join(names)} "
+                f"{'were' if len(names) > 1 else 'was'} assigned during export. Such attributes must be registered as "
+                "buffers using the `register_buffer` API."
             )
+            if names and read:
+                raise ValueError(said)
+            if names:  # such as the weights of attention, kept to look at them
+                warnings.warn(f"{said} The program does not assign them.", stacklevel=2)
 
     def _write_back(self, known: dict[int, Traced]) -> None:
         """Copy buffers that were set to new tensors.

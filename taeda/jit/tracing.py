@@ -628,7 +628,7 @@ def _record(
     recorder = Recorder(function, values, module)
     with _recording(recorder), recorder.keeping():
         result = f(*values[:count], **dict(zip(names[count:], values[count:], strict=True)))
-    recorder.lasting.check("jit.trace", new=False)  # else ``check_trace`` tells
+    recorder.lasting.check("jit.trace")  # of new tensors ``check_trace`` tells
     recorder.finish(result, strict)
     return function, result
 

@@ -94,12 +94,11 @@ class Lasting:
         """The program reads ``x``."""
         self.read.setdefault(id(x), (x, form_of(x)))
 
-    def check(self, who: str, new: bool = True) -> None:
-        """Raise if tensors that were read have another form now, or modules hold other tensors.
+    def check(self, who: str) -> None:
+        """Raise if tensors that were read have another form now, or modules hold others in their place.
 
         Args:
             who: who records.
-            new: also refuse tensors in attributes that held none.
 
         Raises:
             RuntimeError: a tensor has another dtype, other sizes or strides.
@@ -110,7 +109,7 @@ class Lasting:
         now = tensors_of(self.root) if isinstance(self.root, Module) else {}
         for place in [*self.held, *now]:
             x = self.held.get(place)
-            used = id(x) in self.read if x is not None else new or place[1]
+            used = id(x) in self.read if x is not None else place[1]
             if used and now.get(place) is not x:
                 raise ValueError(
                     f"{who}: {place[0]} is set to another tensor, which the next run of the program would not see; "

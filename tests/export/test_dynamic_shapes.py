@@ -193,17 +193,24 @@ def test_the_model_is_as_before():
         def __init__(self):
             super().__init__()
             self.register_buffer("count", taeda.zeros(2))
-            self.last = None
+            self.last, self.all, self.sum = None, [], taeda.zeros(1)
 
-        def forward(self, x):
+        def forward(self, x, reads=False):
             self.count += 1
             self.last = x * 2
+            self.all.append(x)
+            if reads:
+                self.sum = self.sum + x.sum()
             return x
 
-    model = Cached()
-    with pytest.raises(ValueError, match=r"Cached.last was assigned during export.*register_buffer"):
-        export(model, (square(),))
-    assert model.last is None and type(model.count) is taeda.Tensor and model.count.sum() == 0
+    model, x = Cached(), square()
+    with pytest.warns(UserWarning, match=r"Cached.last, Cached.all were assigned during export.*register_buffer"):
+        program = export(model, (x,))
+    assert program.module()(x).equal(x)
+    with pytest.raises(ValueError, match=r"Cached.sum was assigned during export"):
+        export(model, (x, True))
+    assert model.last is None and model.all == [] and model.sum.tolist() == [0.0]
+    assert type(model.count) is taeda.Tensor and model.count.sum() == 0
     assert taeda._core.mode_stack() == []
 
 
