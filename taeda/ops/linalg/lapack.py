@@ -133,9 +133,10 @@ BY_EITHER = (RuntimeError, NotImplementedError)
 
 
 def check_float(x: Tensor, name: str, refused: tuple = BY_EITHER) -> None:
+    if x.dtype.name in _DTYPES:
+        return
     low = x.is_floating_point()
-    on_meta = low and x.is_meta and refused[low] is NotImplementedError  # where no kernel runs, none lacks
-    if x.dtype.name not in _DTYPES and not on_meta:
+    if not (low and refused[low] is NotImplementedError and x.is_meta):  # where no kernel runs, none lacks
         what = "Low precision dtypes not supported" if low else "Expected a floating point or complex tensor"
         raise refused[low](f"{name}: {what} as input. Got {x.dtype}; convert it with .to(dtype)")
 
