@@ -370,9 +370,8 @@ class _Attempt:
                     changed[read].append(f"{type(root).__name__}.{place[0]}")
         finally:
             for container, contents in inside:
-                if container != contents:
-                    container.clear()
-                    (container.extend if isinstance(container, list) else container.update)(contents)
+                container.clear()
+                (container.extend if isinstance(container, list) else container.update)(contents)
             for module, parameters, buffers, attributes in before:
                 module.__dict__.clear()
                 module.__dict__.update(attributes)
