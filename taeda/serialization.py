@@ -154,7 +154,10 @@ def get_default_load_endianness() -> LoadEndianness:
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Set the order of bytes that files have which do not say it; None is little-endian.
+    """Set the order of bytes that files have which do not say it.
+
+    Args:
+        endianness: the order; None is little-endian.
 
     Raises:
         TypeError: it is no :class:`LoadEndianness`.
