@@ -349,9 +349,8 @@ def _enter(name: str, module: types.ModuleType) -> None:
         # modes of packages recognise the functions of `nn.init` by their module, to leave values out
         kinds = (type, types.FunctionType) if inner == "nn.init" else type
         own = isinstance(value, kinds) and value.__module__ == name and label == value.__qualname__
-        if own and (
-            not isinstance(value, type) or value.__flags__ & _HEAP_TYPE
-        ):  # the others are those of `_core.set_namespace`
+        fixed = isinstance(value, type) and not value.__flags__ & _HEAP_TYPE  # a type of `_core.set_namespace`
+        if own and not fixed:
             _renamed.append((value, name))
             value.__module__ = "torch" if inner in RENAMED else f"torch.{_CLASSES_OF.get(inner, inner)}".rstrip(".")
 
