@@ -25,6 +25,8 @@ POOL_ARGS = PoolArgs._fields
 
 #: Strides along a row that have kernels of their own; 0 stands for the others, and for windows of different sizes.
 STRIDES = (1, 2, 3, 4)
+#: In place of a stride: a vector holds neighbouring elements of one window, which is plain and large.
+ALONG = -1
 
 
 def larger(f: Function, a: Value, b: Value | int) -> Value:
@@ -71,8 +73,8 @@ class _Axis:
 @kernel
 def pool(f: Function, dtype: str, kind: str, stride: int, plain: bool) -> None:
     """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range
-    counts rows. ``stride``: see :data:`STRIDES`. ``plain``: windows of a fixed size without gaps; for others the
-    divisions for each row take longer than a short row."""
+    counts rows. ``stride``: see :data:`STRIDES` and :data:`ALONG`. ``plain``: windows of a fixed size without gaps; for
+    others the divisions for each row take longer than a short row."""
     t = TYPES[dtype]
     lanes = f.lanes(t)
     g = {name: f.size(i) for i, name in enumerate(POOL_ARGS)}
@@ -101,6 +103,27 @@ def pool(f: Function, dtype: str, kind: str, stride: int, plain: bool) -> None:
         start = f.select(adaptive, low, fixed)
         stop = f.select(adaptive, high, fixed + count * g["dw"])
         return start, stop, f.select(g["adaptive"] != 0, g["iw"] / g["ow"] + 2, count)
+
+    def along(plane: Value, d: _Axis, h: _Axis, row: Value, ow: Value) -> None:
+        w = _Axis(f, g, "w", ow, plain)
+        none = f.const(t, 0, lanes) if kind == "sum" else lowest(f, t, lanes)
+        with f.loop(d.first, d.last, carry=[none]) as D:
+            with f.loop(h.first, h.last, carry=list(D.carry)) as H:
+                base = f.offset(plane, ((d.at(D.index) * g["ih"] + h.at(H.index)) * g["iw"] + w.start) * t.bytes)
+                with f.loop(w.first, w.last, lanes, carry=list(H.carry)) as W:
+                    mask = f.first(w.last - W.index, lanes)
+                    value = f.load(f.offset(base, W.index * t.bytes), t, lanes, mask)
+                    W.carry = _combine(f, kind, list(W.carry), value, W.index, mask)
+                H.carry = W.carry
+            D.carry = H.carry
+        total = D.carry[0]
+        while (half := total.lanes // 2) > 0:
+            low, high = total.shuffle(range(half)), total.shuffle(range(half, 2 * half))
+            (total,) = _combine(f, kind, [low], high, row, f.first(f.i64(half), half))
+        if kind == "sum" and t.kind == "f":
+            extent = w.extent * (d.extent * h.extent)
+            total = total / f.select(g["divide"] > 0, g["divide"], extent).to(t)
+        f.store(f.offset(f.data(0), (row * g["ow"] + ow) * t.bytes), total)
 
     def chunk(plane: Value, d: _Axis, h: _Axis, row: Value, ow: Value) -> None:
         here = f.first(g["ow"] - ow, lanes)
@@ -143,8 +166,8 @@ def pool(f: Function, dtype: str, kind: str, stride: int, plain: bool) -> None:
         oh, od, channel = R.carry
         plane = f.offset(f.data(source_at), channel * plane_size * t.bytes)
         d, h = _Axis(f, g, "d", od, plain), _Axis(f, g, "h", oh, plain)
-        with f.loop(0, g["ow"], lanes) as W:
-            chunk(plane, d, h, R.index, W.index)
+        with f.loop(0, g["ow"], 1 if stride == ALONG else lanes) as W:
+            (along if stride == ALONG else chunk)(plane, d, h, R.index, W.index)
         last_row = oh + 1 == g["oh"]
         last_plane = last_row & (od + 1 == g["od"])
         R.carry = (
@@ -195,11 +218,16 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
         first_d, end_d, place_d = taps("d", z)
         first_h, end_h, place_h = taps("h", y)
         zero = f.const(t, 0, lanes)
+        if stride:
+            windows_w = 1 if stride > 1 else g["kw"]
+        else:
+            windows_w = (g["kw"] + g["sw"] - 1) / g["sw"]
+            last_w = f.unary("floor", place.to(F64) / g["sw"].to(F64)).to(I64)
         with f.loop(first_d, end_d, g["sd"], carry=[zero]) as D:
             with f.loop(first_h, end_h, g["sh"], carry=list(D.carry)) as H:
                 line = (place_d - D.index) / g["sd"] * g["oh"] + (place_h - H.index) / g["sh"]
                 base = f.offset(plane, line * g["ow"] * t.bytes)
-                with f.loop(0, 1 if stride > 1 else g["kw"], carry=list(H.carry)) as W:
+                with f.loop(0, windows_w, carry=list(H.carry)) as W:
                     if stride > 1:
                         few, first = max(lanes // stride, 2), iw / stride
                         near = f.load(f.offset(base, first * t.bytes), t, few, f.first(g["ow"] - first, few))
@@ -218,9 +246,8 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
                         mask = (place - W.index.to(I32)).bits(U32) < g["ow"].to(U32)  # unsigned: negative is large
                         value = f.load(f.offset(base, (iw + g["pw"] - W.index) * t.bytes), t, lanes, mask)
                     else:
-                        x = place.to(I64) - W.index
-                        o = f.unary("floor", x.to(F64) / g["sw"].to(F64)).to(I64)
-                        mask = here & (o >= 0) & (o < g["ow"]) & (o * g["sw"] == x)
+                        o = last_w - W.index
+                        mask = here & (o >= 0) & (o < g["ow"]) & (place.to(I64) - o * g["sw"] < g["kw"])
                         value = f.gather_at(base, o * t.bytes, t, mask)
                     W.carry = [W.carry[0] + value]
                 H.carry = W.carry

@@ -676,9 +676,11 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
     if input.numel() == 0:
         return input
-    squares = (input * input).flatten(2).unsqueeze(1)
-    squares = pad(squares, (0, 0, size // 2, (size - 1) // 2))
-    mean = avg_pool2d(squares, (size, 1), stride=1).squeeze(1).view(input.shape)
+    squares = (input * input).unsqueeze(1)
+    squares, ones = (squares, (1,)) if input.dim() == 3 else (squares.flatten(4), (1, 1))
+    squares = pad(squares, (*(0, 0) * len(ones), size // 2, (size - 1) // 2))
+    pool = avg_pool2d if input.dim() == 3 else avg_pool3d  # autocast tells them apart
+    mean = pool(squares, (size, *ones), stride=1).squeeze(1).view(input.shape)
     return input / (mean * alpha + k).pow(beta)
 
 

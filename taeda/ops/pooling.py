@@ -114,21 +114,23 @@ def _windows(name, shape, kernel, stride, padding, dilation, ceil_mode) -> tuple
     return tuple(size)
 
 
-def _three(values, fill: int) -> tuple[int, ...]:
-    return (fill,) * (3 - len(values)) + tuple(values)
+def _merged(h, w):
+    """Two neighbouring dimensions as one, None if windows are not the same in one: each is the numbers of
+    ``POOL_ARGS``, from sizes to padding."""
+    (oh, ih, kh, sh, dh, ph), (ow, iw, kw, _, dw, pw) = h, w
+    if ow == 1 and kw == iw and pw == 0 and (iw == 1 or dh == dw == 1):  # windows of whole lines
+        return oh, ih * iw, kh * iw, sh * iw, dh, ph * iw
+    if h[2:] == w[2:] == (1, 1, 1, 0):  # windows of one element
+        return oh * ow, ih * iw, *h[2:]
+    return None
 
 
 def _args(space, size, kernel, stride, padding, dilation, adaptive=0, divide=1):
-    return kernels.PoolArgs(
-        *_three(size, 1),
-        *_three(space, 1),
-        *_three(kernel, 1),
-        *_three(stride, 1),
-        *_three(dilation, 1),
-        *_three(padding, 0),
-        adaptive,
-        divide,
-    )
+    dims = list(zip(size, space, kernel, stride, dilation, padding, strict=True))
+    while len(dims) > 1 and not adaptive and (merged := _merged(*dims[-2:])) is not None:
+        dims[-2:] = [merged]
+    dims = [(1, 1, 1, 1, 1, 0)] * (3 - len(dims)) + dims
+    return kernels.PoolArgs(*(n for numbers in zip(*dims, strict=True) for n in numbers), adaptive, divide)
 
 
 def _ready(name: str, input: Tensor) -> Tensor:
@@ -162,12 +164,28 @@ def _launch_last(kind: str, input: Tensor, size, args) -> list[Tensor]:
     outs = [_core.empty(shape, x.dtype)]
     if kind == "argmax":
         outs.append(_core.empty(shape, _core.int64))
-    rows = outs[0].numel() // (size[-1] * channels) if outs[0].numel() else 0
-    grain = max(1, 32768 // max(1, size[-1] * channels * args.kd * args.kh * args.kw))
+    rows = outs[0].numel() // (args.ow * channels) if outs[0].numel() else 0
+    grain = max(1, 32768 // max(1, args.ow * channels * args.kd * args.kh * args.kw))
     plain = not args.adaptive and max(args.dd, args.dh, args.dw) == 1
     _core.launch(pool_last.pool_last(x.dtype.name, kind, plain), (*outs, x), (*args, channels), rows, grain)
     outs[0] = outs[0].to(input.dtype)
     return [_as_image(out) for out in outs]
+
+
+def _side_by_side(args) -> bool:
+    """Whether windows divide a contiguous plane into pieces, one after the other."""
+    lines = args.id == args.ih == args.kd == args.kh == args.dw == 1 and args.pd == args.ph == args.pw == 0
+    return lines and args.kw == args.sw and args.iw == args.ow * args.kw
+
+
+def _reduced(kind: str, windows: Tensor, divide: int):
+    """Reduction over the last dimension of ``windows``."""
+    if kind == "argmax":
+        return windows.max(-1)
+    if kind == "max":
+        return (windows.amax(-1),)
+    y = windows.sum(-1)
+    return (y / (divide if divide > 0 else windows.shape[-1]) if y.is_floating_point() else y,)
 
 
 def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
@@ -175,19 +193,21 @@ def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
     if input.dtype.name in _REAL and _has_channels_last(input, n):
         return _launch_last(kind, input, size, args)
     shape = (*input.shape[:-n], *size)
-    whole = (args.kd, args.kh, args.kw) == (args.id, args.ih, args.iw) and max(args.dd, args.dh, args.dw) == 1
-    whole = whole and not (args.pd or args.ph or args.pw)
-    if whole and math.prod(size) == 1 and kind != "sum":
-        x = input.flatten(-n)  # one window over the whole plane
-        return [y.reshape(shape) for y in (x.max(-1) if kind == "argmax" else (x.amax(-1),))]
+    if _side_by_side(args) and (args.ow == 1 or (kind != "argmax" and args.kw not in kernels.STRIDES)):
+        x = input if kind != "sum" else _ready(name, input)
+        windows = x.reshape((*input.shape[:-n], args.ow, args.kw))
+        made = [y.reshape(shape) for y in _reduced(kind, windows, args.divide)]
+        return [made[0].to(input.dtype), *made[1:]]
     x = _ready(name, input)
     outs = [_core.empty(shape, x.dtype)]
     if kind == "argmax":
         outs.append(_core.empty(shape, _core.int64))
-    rows = outs[0].numel() // size[-1] if outs[0].numel() else 0
-    work = size[-1] * args.kd * args.kh * args.kw
+    rows = outs[0].numel() // args.ow if outs[0].numel() else 0
+    work = args.ow * args.kd * args.kh * args.kw
     stride = args.sw if args.sw in kernels.STRIDES and not args.adaptive else 0
     plain = not args.adaptive and max(args.dd, args.dh, args.dw) == 1
+    if plain and not stride and kind != "argmax" and args.kd * args.kh * args.kw >= 8:
+        stride = kernels.ALONG
     kernel = kernels.pool(x.dtype.name, kind, stride, plain)
     _core.launch(kernel, (*outs, x), tuple(args), rows, max(1, 32768 // max(1, work)))
     if x.dtype is not input.dtype:
@@ -231,10 +251,10 @@ def _gathered(kind: str, tensors, space, windows) -> Tensor:
     batch, *size, channels = grad.shape
     kernel, stride, padding = windows
     out = _core.empty((batch, *space, channels), grad.dtype)
-    rows = out.numel() // (space[-1] * channels) if out.numel() else 0
-    args = (*_args(space, size, kernel, stride, padding, (1,) * len(size)), channels)
-    grain = max(1, 32768 // max(1, space[-1] * channels))
-    _core.launch(pool_last.pool_back_last(grad.dtype.name, kind), (out, *tensors), args, rows, grain)
+    args = _args(space, size, kernel, stride, padding, (1,) * len(size))
+    rows = out.numel() // (args.iw * channels) if out.numel() else 0
+    grain = max(1, 32768 // max(1, args.iw * channels))
+    _core.launch(pool_last.pool_back_last(grad.dtype.name, kind), (out, *tensors), (*args, channels), rows, grain)
     return _as_image(out)
 
 
@@ -441,11 +461,11 @@ def _sum_pool_adjoint(grad, space, kernel, stride, padding):
         return _gathered("sum", (grad,), space, (kernel, stride, padding)).to(grad.dtype)
     g = _ready("avg_pool_backward", grad)
     out = _core.empty((*grad.shape[:-n], *space), g.dtype)
-    rows = out.numel() // space[-1] if out.numel() else 0
     args = _args(space, grad.shape[-n:], kernel, stride, padding, (1,) * n)
-    grain = max(1, 32768 // (space[-1] * math.prod(kernel)))
-    beside = kernel[-1] == stride[-1] and stride[-1] in (2, 4) and not padding[-1]
-    step = stride[-1] if beside or stride[-1] == 1 else -2 if stride[-1] == 2 else 0
+    rows = out.numel() // args.iw if out.numel() else 0
+    grain = max(1, 32768 // (args.iw * math.prod(kernel)))
+    beside = args.kw == args.sw in (2, 4) and not args.pw
+    step = args.sw if beside or args.sw == 1 else -2 if args.sw == 2 else 0
     _core.launch(kernels.pool_spread(g.dtype.name, step), (out, g), tuple(args), rows, grain)
     return keep_format(out.to(grad.dtype), grad)
 

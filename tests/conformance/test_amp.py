@@ -52,6 +52,9 @@ CALLS = {
     "layer norm": lambda t: t.nn.LayerNorm(2)(t.ones(1, 2, dtype=t.bfloat16)),
     "batch norm": lambda t: t.nn.BatchNorm1d(2)(t.rand(4, 2).to(t.bfloat16)),
     "gelu of a product": lambda t: _f(t).gelu(t.ones(2, 2) @ t.ones(2, 2)),
+    "response norm of half": lambda t: [
+        _f(t).local_response_norm(t.ones(1, 2, *(3,) * n, dtype=t.bfloat16), 2) for n in (1, 2, 3)
+    ],
     "add": lambda t: t.ones(2, dtype=t.bfloat16) + t.ones(2),
     "integers": lambda t: t.ones(2, dtype=t.int64) + 1,
     "LSTM": lambda t: t.nn.LSTM(2, 3, 2, bidirectional=True)(t.ones(4, 1, 2)),

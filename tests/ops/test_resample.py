@@ -213,3 +213,23 @@ def test_means_of_areas_keep_infinity_and_nan_in_their_windows(sizes, value):
     for place in np.ndindex(*size):
         window = tuple(slice(o * i // n, -(-(o + 1) * i // n)) for o, i, n in zip(place, space, size, strict=True))
         np.testing.assert_allclose(result[place], x[0, 0][window].mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("space", [(6, 5, 1), (1, 8, 9), (4, 7, 7), (6, 1, 1), (1, 1, 40), (2, 20, 21)])
+@pytest.mark.parametrize("kernel", [(5, 1, 1), (1, 7, 7), (2, 7, 7), (1, 1, 1), (1, 1, 20), (6, 5, 1)])
+@pytest.mark.parametrize("step", [None, 1, 5])
+def test_windows_of_whole_lines_are_windows_of_fewer_dimensions(space, kernel, step):
+    """Sums of windows and their gradients, as sums of the moved image."""
+    if any(k > i for k, i in zip(kernel, space, strict=True)):
+        return
+    x = draw(2, 3, *space).requires_grad_(True)
+    y = F.avg_pool3d(x, kernel, step, divisor_override=1)
+    windows = x
+    for d, k in enumerate(kernel):
+        windows = windows.unfold(2 + d, k, step or k)
+    w = draw(*y.shape, seed=1)
+    expected = windows.sum((-3, -2, -1))
+    np.testing.assert_allclose(y.tolist(), expected.tolist(), rtol=1e-12, atol=1e-13)
+    assert (F.max_pool3d(x, kernel, step) == windows.amax((-3, -2, -1))).all()
+    a, b = (taeda.autograd.grad(z, x, w)[0] for z in (y, expected))
+    np.testing.assert_allclose(a.tolist(), b.tolist(), rtol=1e-12, atol=1e-13)
