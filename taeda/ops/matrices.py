@@ -8,7 +8,7 @@ from typing import Any
 from .. import _core
 from .._core import block_copy
 from .._warn import warn_once
-from .creation import arange
+from .creation import arange, ones
 from .joining import cat, stack
 from .table import OPS, composite, primitive
 from .views import diagonal, diagonal_backward, expand, reshape
@@ -77,19 +77,20 @@ def _triangle_indices(row, col, offset, dtype, lower, name):
         raise NotImplementedError(f"{name}: expected dtype int32 or int64, as of indices, got {dtype}")
     if row < 0 or col < 0:
         raise RuntimeError(f"{name}: row and col must be non-negative, got {row} and {col}")
-    if row == 0 or col == 0:
+    # The rows and columns that the triangle reaches, at least half of which it fills.
+    top, left = (max(-offset, 0), 0) if lower else (0, max(offset, 0))
+    height, width = (row - top, min(col, row + offset)) if lower else (min(row, col - offset), col - left)
+    if height <= 0 or width <= 0:
         return _core.empty((2, 0), dtype or _core.int64)
     if _core.empty((0,)).is_meta:
         reached = (min(max(i + offset + lower, 0), col) for i in range(row))
         return _core.empty((2, sum(n if lower else col - n for n in reached)), dtype or _core.int64)
-    # Where a row leaves the lower triangle, or enters the upper one.
-    ends = (arange(row) + (offset + lower)).clamp(0, col)
-    counts = ends if lower else col - ends
-    rows = arange(row).repeat_interleave(counts)
-    columns = arange(rows.shape[0]) - (counts.cumsum(0) - counts - (0 if lower else ends))[rows]
-    found = rows.new_empty((2, rows.shape[0]), dtype=dtype or _core.int64)
-    found[0], found[1] = rows, columns
-    _core.set_version(found, 0)
+    part = ones((height, width), dtype=_core.bool_)
+    part = tril(part, offset + top) if lower else triu(part, offset - left)
+    found = part.nonzero().to(dtype or _core.int64).T.contiguous()
+    if top or left:
+        found[0 if lower else 1] += top or left
+        _core.set_version(found, 0)
     return found
 
 
