@@ -429,7 +429,8 @@ def test_what_planners_work_out_is_kept_in_the_table():
 
 #: Places in Python that ask for an address: the storage's own method, exchange with other libraries and files, and
 #: checks whether two tensors lie in one place.
-ADDRESSES = {"callables.py", "storage.py", "safetensors.py", "nccl.py", "_interface.py", "_contract.py", "contract.py"}
+ADDRESSES = {"callables.py", "storage.py", "safetensors.py", "nccl.py", "_interface.py", "_contract.py", "_library.py",
+             "contract.py"}  # fmt: skip
 
 
 def test_addresses_are_asked_for_in_exchange_alone():

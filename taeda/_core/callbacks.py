@@ -70,7 +70,7 @@ class Callbacks:
 
     # ops/devices.py
     make_there: Callable[..., Any]  # a call that names another device than this thread's place
-    run_on_host: Callable[..., Any]  # an op whose body computes another on the CPU, for tensors on a device
+    run_on_host: Callable[..., Any]  # an op that a device's library computes, or another's body on the CPU, on copies
     bring_together: Callable[..., Any]  # a call that has tensors on a device and on the CPU among its arguments
 
     # ops/exchange.py, types.py, _print.py, _core/exchange.pyx: methods of tensors

@@ -197,6 +197,11 @@ class Contract:
         """Set bytes."""
         raise NotImplementedError
 
+    def library(self, name):
+        """What computes the op ``name``, whose body reads elements on the processor, by a library of the device: a
+        function of all arguments, which may give NotImplemented. None: the body runs on the CPU, on copies."""
+        return None
+
     def synchronize(self):
         """Wait until whatever was launched has ended."""
 

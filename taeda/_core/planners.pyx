@@ -204,7 +204,7 @@ cdef object planner_of(object op, int number):
     if found is None:
         found = op
         if op.traits.get("on_host"):
-            found = callbacks.run_on_host(op)
+            found = callbacks.run_on_host(op, number)
         there[op] = found
     return found
 

@@ -1,12 +1,16 @@
-"""Choices among CUDA kernels. There are none but those for attention, which hold on the CPU as well."""
+"""Choices among CUDA kernels: those for attention, which hold on the CPU as well, and how many plans cuFFT keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
+from .. import _core
+from .._core.devices import accelerator
 from ..ops.attention import ALLOWED
 
 __all__ = [
@@ -20,7 +24,82 @@ matmul = SimpleNamespace(
     allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
     allow_fp16_accumulation=False, fp32_precision="none",
 )  # fmt: skip
-cufft_plan_cache = SimpleNamespace(size=0, max_size=0, clear=lambda: None)
+
+
+class PlanCache:
+    """cuFFT's plans for one GPU. Beyond ``max_size`` of them, the one that was used longest ago goes."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[Hashable, Any] = OrderedDict()
+        self._most = 4096
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """How many plans there are."""
+        return len(self._plans)
+
+    @size.setter
+    def size(self, value: Any) -> None:
+        raise RuntimeError("cufft_plan_cache.size cannot be set; set max_size")
+
+    @property
+    def max_size(self) -> int:
+        """How many plans there may be."""
+        return self._most
+
+    @max_size.setter
+    def max_size(self, value: int) -> None:
+        if value < 0:
+            raise RuntimeError(f"cufft_plan_cache.max_size must be non-negative, and is {value}")
+        with self._lock:
+            self._most = value
+            self._shrink()
+
+    def clear(self) -> None:
+        """Drop all plans."""
+        with self._lock:
+            self._plans.clear()
+
+    def _shrink(self) -> None:
+        while len(self._plans) > self._most:
+            self._plans.popitem(last=False)
+
+    def find(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The plan for ``key``, made if there is none."""
+        with self._lock:
+            plan = self._plans.get(key)
+            if plan is None:
+                plan = self._plans[key] = make()
+            self._plans.move_to_end(key)
+            self._shrink()
+        return plan
+
+
+class _PlanCaches:
+    """The caches by device; attributes are those of the current device's cache."""
+
+    def __init__(self) -> None:
+        vars(self)["_caches"] = {}
+
+    def __getitem__(self, device: Any) -> PlanCache:
+        if device is not None and not isinstance(device, int):
+            device = _core.device(device).index
+        if device is None:
+            found = accelerator()
+            device = 0 if found is None else found.current
+        if device < 0:
+            raise RuntimeError(f"cufft_plan_cache: expected a device index from 0 on, but got {device}")
+        return self._caches.setdefault(device, PlanCache())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self[None], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self[None], name, value)
+
+
+cufft_plan_cache = _PlanCaches()
 
 
 def is_built() -> bool:

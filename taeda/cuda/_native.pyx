@@ -281,11 +281,12 @@ cdef class Captured:
     cdef readonly list held            # the blocks that it reads and others allocated
     cdef readonly GraphReports reports
     cdef list graphs                   # those that are launched in it: they keep their memory as long as it
+    cdef readonly list keeps           # what of libraries its work uses
 
     def __cinit__(self, int index, int64_t owner):
         self.index, self.owner, self.before = index, owner, current_owners[index]
         self.tables, self.words, self.held, self.reports = [], set(), [], GraphReports(index)
-        self.graphs = []
+        self.graphs, self.keeps = [], []
 
     cdef void* memory(self, int64_t nbytes) except NULL:
         """Memory that the graph has for itself."""
@@ -349,6 +350,23 @@ cdef int note_words(int index, const void* words, int64_t n) except -1:
     for i in range(n):
         known.add((<const uint64_t*>words)[i])
     return 0
+
+
+def begin_call(int index, *addresses):
+    """A library is about to be called with these addresses, for work on the current stream of a device: its handle."""
+    cdef uint64_t word
+    enter(index)
+    if capturing:
+        for address in addresses:
+            word = address
+            note_words(index, &word, 1)
+    return <uintptr_t>current_streams[index]
+
+
+def end_call_of(int index):
+    """A library was called: where each launch is waited for, wait for its work."""
+    if BLOCKING and not capturing:
+        wait(index, current_streams[index])
 
 
 def set_owner(int index, int64_t owner):

@@ -1,21 +1,11 @@
-"""NCCL, NVIDIA's library of collectives: where its functions come from, and calls of them.
-
-They come from libnccl.so.2, which the package ``nvidia-nccl-cu13`` brings, or, where ``TAEDA_CUDA`` names a package
-that stands in for the driver, from its module ``nccl``: ``table()`` gives ``{"ncclAllReduce": address, ...}``.
-"""
+"""NCCL, NVIDIA's library of collectives: its functions, numbers and errors."""
 
 from __future__ import annotations
 
 import ctypes
-import functools
-import os
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
-from ._driver import INT, POINTER, SIZE, MissingError, provided
-
-_NAME = "libnccl.so.2"
+from ._driver import INT, POINTER, SIZE
+from ._library import Library
 
 
 class UniqueId(ctypes.Structure):
@@ -54,63 +44,20 @@ DTYPES = {
 OPS = {"SUM": 0, "PRODUCT": 1, "MAX": 2, "MIN": 3, "AVG": 4}
 
 
-def _from_library() -> dict[str, int]:
-    """The addresses of libnccl's functions: of the package's library, or of one that the system finds."""
-    places = [Path(p) / "lib" / _NAME for p in _package()]
-    failed = ""
-    for place in [*(str(p) for p in places if p.exists()), _NAME]:
-        try:
-            library = ctypes.CDLL(place)
-            return {name: ctypes.cast(getattr(library, name), POINTER).value or 0 for name in SIGNATURES}
-        except (OSError, AttributeError) as error:
-            failed = failed or str(error)
-    raise MissingError(f"NCCL was not found ({failed}); install it with: pip install nvidia-nccl-cu13")
-
-
-def _package() -> list[str]:
-    """The folders of the package ``nvidia-nccl-cu13``."""
-    try:
-        found = find_spec("nvidia.nccl")
-    except ModuleNotFoundError:
-        return []
-    return list(found.submodule_search_locations or ()) if found else []
-
-
-@functools.cache
-def functions() -> dict[str, Any]:
-    """The functions, by name.
-
-    Raises:
-        MissingError: there is no NCCL.
-    """
-    chosen = os.environ.get("TAEDA_CUDA", "")
-    table = provided(f"{chosen}.nccl", "NCCL", SIGNATURES) if chosen else _from_library()
-    return {
-        name: ctypes.CFUNCTYPE(ctypes.c_char_p if name in _TEXTS else INT, *types)(table[name])
-        for name, types in SIGNATURES.items()
-    }
-
-
-def why_none() -> str:
-    """Why there is no NCCL; empty where there is one."""
-    try:
-        functions()
-    except MissingError as error:
-        return str(error)
-    return ""
+LIBRARY = Library(
+    "NCCL", "libnccl.so.2", "nvidia.nccl", "nvidia-nccl-cu13", SIGNATURES, dict.fromkeys(_TEXTS, ctypes.c_char_p)
+)
 
 
 def version() -> int:
     """NCCL's number of its version, as 22803 for 2.28.3."""
-    made = ctypes.c_int()
-    functions()["ncclGetVersion"](ctypes.byref(made))
-    return made.value
+    return LIBRARY.get(INT, "ncclGetVersion")
 
 
 def explain(code: int, what: str) -> str:
     """A message for an error of the function ``what``."""
     number = version()
-    known = functions()
+    known = LIBRARY.functions
     text = (known["ncclGetErrorString"](code) or b"").decode(errors="replace")
     last = (known["ncclGetLastError"](None) or b"").decode(errors="replace").strip()
     where = f"NCCL version {number // 10000}.{number // 100 % 100}.{number % 100}"

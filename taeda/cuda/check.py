@@ -69,6 +69,7 @@ def machine() -> Iterator[tuple[bool, str]]:
     yield True, f"taeda {taeda.__version__}, Python {platform.python_version()}, {platform.platform()}"
     for index in range(cuda.device_count()):
         yield True, repr(cuda.get_device_properties(index))
+    yield True, f"libraries: {', '.join(_contract.libraries())}"
 
 
 def close(a: Any, b: Any) -> tuple[bool, str]:
@@ -106,6 +107,7 @@ def _forms() -> dict[str, Callable]:
         "conv1d": lambda x, y: F.conv1d(x[None, None].flatten(2), y[:1, None, :5]),
         "attention": lambda x, y: F.scaled_dot_product_attention(x[None], y[None], x[None]),
         "cross_entropy": lambda x, y: F.cross_entropy(x, taeda.arange(x.shape[0], device=x.device) % x.shape[1]),
+        "rfft": lambda x, y: taeda.fft.rfft(x.float()).abs(),
         "inverse": lambda x, y: taeda.linalg.inv(x[:16, :16].double() + 20 * taeda.eye(16, device=x.device)),
     }
 

@@ -178,7 +178,11 @@ class _CudaDeviceProperties:
         )
 
 
-_contract.HOOKS["describe"] = lambda found: vars(_CudaDeviceProperties(found.index))
+def _describe(found: Any) -> dict[str, Any]:
+    return {**vars(_CudaDeviceProperties(found.index)), "libraries": ", ".join(_contract.libraries())}
+
+
+_contract.HOOKS["describe"] = _describe
 
 
 def get_device_properties(device: Any = None) -> _CudaDeviceProperties:

@@ -25,7 +25,7 @@ def version() -> tuple[int, int, int]:
     Raises:
         AttributeError: it is not installed.
     """
-    if why := _nccl.why_none():
+    if why := _nccl.LIBRARY.why_none:
         raise AttributeError(f"cuda.nccl.version: {why}")
     number = _nccl.version()
     return number // 10000, number // 100 % 100, number % 100

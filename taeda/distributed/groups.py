@@ -202,7 +202,7 @@ def is_nccl_available() -> bool:
     """Whether NCCL, NVIDIA's library, is installed."""
     from ..cuda import _nccl
 
-    return not _nccl.why_none()
+    return not _nccl.LIBRARY.why_none
 
 
 def is_ucc_available() -> bool:
@@ -218,7 +218,7 @@ def _check_nccl() -> None:
     from .. import cuda
     from ..cuda import _nccl
 
-    if why := _nccl.why_none():
+    if why := _nccl.LIBRARY.why_none:
         raise RuntimeError(
             f"Distributed package doesn't have NCCL built in: {why}. Without it, use the backend 'gloo' or 'mpi' and "
             f"tensors on the CPU"

@@ -230,16 +230,22 @@ def bring_together(function: Callable, args: Sequence, kwargs: dict) -> Any:
     return function(*values, **rest, **({"out": kwargs["out"]} if kwargs.get("out") is not None else {}))
 
 
-# ---- ops that read elements on the processor -------------------------------------------------------------------------
+# ---- ops whose bodies read elements on the processor -----------------------------------------------------------------
 
 
-def run_on_host(op: _core.Op) -> _core.Op:
-    """``op`` for tensors on a device: its body runs on the CPU on copies, and the results are moved to the device.
+def run_on_host(op: _core.Op, number: int) -> _core.Op:
+    """``op`` for tensors on the device of that number: a library of the device computes it, if it has one that can.
+    Else its body runs on the CPU on copies, and the results are moved to the device.
 
     The checks and the derivative around the body are the op's own.
     """
+    library = REGISTERED[number].library(op.name)
 
-    return op.computed_by(lambda *args, **kwargs: on_host(op.body, current_place(), *args, **kwargs))
+    def body(*args: Any, **kwargs: Any) -> Any:
+        made = NotImplemented if library is None else library(*args, **kwargs)
+        return on_host(op.body, number, *args, **kwargs) if made is NotImplemented else made
+
+    return op.computed_by(body)
 
 
 def on_host(function: Callable, number: int, *args: Any, **kwargs: Any) -> Any:

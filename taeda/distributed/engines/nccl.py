@@ -56,7 +56,7 @@ def _op(op: ReduceOp, x: Tensor) -> int:
 
 
 def _call(name: str, *args: Any) -> None:
-    code = _nccl.functions()[name](*args)
+    code = _nccl.LIBRARY.functions[name](*args)
     if code:
         raise DistBackendError(_nccl.explain(code, name))
 
