@@ -202,6 +202,12 @@ class Contract:
         function of all arguments, which may give NotImplemented. None: the body runs on the CPU, on copies."""
         return None
 
+    lapack_routines = frozenset()   # the names of LAPACK's routines that the device has (``sgetrf`` is ``getrf``)
+
+    def lapack(self, name, dtype, count, *arguments):
+        """Run such a routine for ``count`` matrices, with the arguments of ``ops.linalg.lapack.call``."""
+        raise NotImplementedError
+
     def synchronize(self):
         """Wait until whatever was launched has ended."""
 

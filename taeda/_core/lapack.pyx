@@ -3,7 +3,7 @@
 LAPACK takes every argument by address, so one caller serves all routines: it gets an address and a step in bytes per
 argument. ``ops/linalg/lapack.py`` finds the library; this module knows no routine.
 
-For matrices of up to ``SMALL`` rows the library's overhead exceeds the arithmetic. So LU, QR, Cholesky and the
+For matrices of up to ``LIMIT`` rows the library's overhead exceeds the arithmetic. So LU, QR, Cholesky and the
 substitutions are also written here, for row-major matrices.
 """
 
@@ -16,11 +16,12 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from . cimport atomics
+from .devices cimport META_NUMBER, here
 from .memory cimport only_plans
 from .tensor cimport (
     C128, C64, F32, F64, I32, ITEMSIZE, MAXDIM, Tensor, address_of, elements_of, alias_tensor, contiguous_tensor,
     copy_into, dtype,
-    empty_tensor,
+    empty_tensor, zero_bytes,
 )
 
 from .apart import run_apart
@@ -215,7 +216,8 @@ def zero_ints(*sizes):
     for i in range(len(sizes)):
         shape[i] = sizes[i]
     cdef Tensor made = empty_tensor(I32, len(sizes), shape)
-    memset(address_of(made), 0, made.count * 4)
+    if made.count:
+        zero_bytes(address_of(made), made.count * 4)
     return made
 
 
@@ -275,6 +277,12 @@ cdef enum:
     LIMIT = 32
 
 SMALL = LIMIT
+
+
+def is_small(int64_t n):
+    """Whether the kernels below take matrices of ``n`` rows here: on a device there are none."""
+    return n <= LIMIT and here() <= META_NUMBER
+
 
 ctypedef fused scalar:
     float
@@ -606,7 +614,9 @@ cdef Tensor contiguous_copy(Tensor x):
 
 
 def small_lu(Tensor x):
-    """Packed LU of small row-major matrices, pivots and error codes."""
+    """Packed LU of small row-major matrices, pivots and error codes. None on a device."""
+    if here() > META_NUMBER:
+        return None
     cdef int nd = x.nd, i
     cdef int64_t m = x.sizes[nd - 2], n = x.sizes[nd - 1], count = 1
     cdef int64_t sizes[MAXDIM]
@@ -683,7 +693,9 @@ def small_triangle(Tensor A, Tensor B, bint upper, bint unit):
 
 
 def small_cholesky(Tensor x):
-    """The lower factors of small row-major matrices, from their lower triangles, and error codes."""
+    """The lower factors of small row-major matrices, from their lower triangles, and error codes. None on a device."""
+    if here() > META_NUMBER:
+        return None
     cdef int nd = x.nd, i
     cdef int64_t n = x.sizes[nd - 1], count = 1
     for i in range(nd - 2):
@@ -706,7 +718,10 @@ def small_cholesky(Tensor x):
 
 
 def small_qr(Tensor x, bint complete, bint wanted):
-    """``Q`` (None unless ``wanted``) and ``R`` of small matrices by columns, with all rows if ``complete``."""
+    """``Q`` (None unless ``wanted``) and ``R`` of small matrices by columns, with all rows if ``complete``. None on a
+    device."""
+    if here() > META_NUMBER:
+        return None
     cdef int nd = x.nd, i
     cdef int64_t m = x.sizes[nd - 2], n = x.sizes[nd - 1], count = 1, width
     cdef int64_t sizes[MAXDIM]
@@ -745,13 +760,17 @@ def small_qr(Tensor x, bint complete, bint wanted):
 
 
 def determinant(Tensor LU, Tensor pivots):
-    """The product of the diagonal, with the sign of the row exchanges; consecutive matrices, row- or column-major."""
+    """The product of the diagonal, with the sign of the row exchanges; consecutive matrices, row- or column-major.
+    None on a device."""
     cdef int64_t n = LU.sizes[LU.nd - 1], count = 1
     cdef int i
     for i in range(LU.nd - 2):
         count *= LU.sizes[i]
-    cdef Tensor out = empty_tensor(LU.code, LU.nd - 2, LU.sizes)
-    cdef int32_t* p = <int32_t*>address_of(pivots)
+    cdef Tensor out
+    cdef int32_t* p
+    if here() > META_NUMBER:
+        return None
+    out, p = empty_tensor(LU.code, LU.nd - 2, LU.sizes), <int32_t*>address_of(pivots)
     if only_plans(b"LAPACK is called"):
         count = 0
     with nogil:

@@ -21,7 +21,20 @@ from ..kernels.copy import copy_item
 from ..kernels.host_functions import NAMES, host_function
 from ..kernels.ir import TYPES, Function
 from ..kernels.target import Target
-from . import _attention, _compile, _convolution, _cufft, _driver, _native, _products, _reduce, _scatter, _select, _sort
+from . import (
+    _attention,
+    _compile,
+    _convolution,
+    _cufft,
+    _cusolver,
+    _driver,
+    _native,
+    _products,
+    _reduce,
+    _scatter,
+    _select,
+    _sort,
+)
 from ._driver import INT, POINTER, call, get
 
 OLDEST = (8, 0)
@@ -174,13 +187,9 @@ def _join(index: int, stream: int, other: int) -> None:
 _SELECT = {f"sort.{name}": getattr(_select, name) for name in ("kth_rows", "median_places", "mode_rows")}
 
 
-#: The libraries that compute ops; each module has ``OPS``, by name.
-_LIBRARIES = (_cufft,)
-
-
 def libraries() -> list[str]:
     """The libraries that compute ops, and why others do not."""
-    found = [module.LIBRARY for module in _LIBRARIES]
+    found = _cufft.LIBRARY, _cusolver.LIBRARY, _cusolver.BLAS
     return [f"no {x.what}: {x.why_none}" if x.why_none else x.what for x in found]
 
 
@@ -215,10 +224,14 @@ class Cuda(Contract):
         return compile()
 
     def library(self, name: str) -> Callable | None:
-        for module in _LIBRARIES:
-            if name in module.OPS and not module.LIBRARY.why_none:
-                return module.OPS[name]
-        return None
+        return None if _cufft.LIBRARY.why_none else _cufft.OPS.get(name)
+
+    @property
+    def lapack_routines(self) -> frozenset[str]:
+        return _cusolver.routines()
+
+    def lapack(self, name: str, dtype: Any, count: int, *arguments: Any) -> None:
+        _cusolver.run(self.index, name, dtype, count, *arguments)
 
     def synchronize(self) -> None:
         launch_deferred(self.index)

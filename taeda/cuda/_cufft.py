@@ -10,6 +10,7 @@ import ctypes
 import math
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from .. import _core
@@ -207,4 +208,4 @@ def c2r(input: Any, dims: tuple[int, ...], n: int, scale: float) -> Any:
 
 
 #: By the name of the op.
-OPS = {"fft_c2c": c2c, "fft_r2c": r2c, "fft_c2r": c2r}
+OPS: dict[str, Callable] = {"fft_c2c": c2c, "fft_r2c": r2c, "fft_c2r": c2r}

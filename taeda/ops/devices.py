@@ -234,12 +234,16 @@ def bring_together(function: Callable, args: Sequence, kwargs: dict) -> Any:
 
 
 def run_on_host(op: _core.Op, number: int) -> _core.Op:
-    """``op`` for tensors on the device of that number: a library of the device computes it, if it has one that can.
-    Else its body runs on the CPU on copies, and the results are moved to the device.
+    """``op`` for tensors on the device of that number: itself, where the device has the routines of LAPACK that the
+    body calls; else by a library of the device, if it has one that can. Else its body runs on the CPU on copies, and
+    the results are moved to the device.
 
     The checks and the derivative around the body are the op's own.
     """
-    library = REGISTERED[number].library(op.name)
+    device, routines = REGISTERED[number], op.traits["on_host"]
+    if isinstance(routines, str) and device.lapack_routines.issuperset(routines.split()):
+        return op
+    library = device.library(op.name)
 
     def body(*args: Any, **kwargs: Any) -> Any:
         made = NotImplemented if library is None else library(*args, **kwargs)

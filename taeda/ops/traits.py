@@ -33,7 +33,8 @@ TRAITS: dict[str, str] = {
     "additive": "the op of a sum is the sum of the op's results",
     "moves": "the op moves elements and computes nothing from them; False: elements keep their positions",
     "meta": "on device meta: `values`, `cast`, `mixed`, `form`, `sizes` or `numbers` (`ops/meta.py`)",
-    "on_host": "the body reads elements on the processor: a device has a library for it, or it runs there on copies",
+    "on_host": "the body reads elements on the processor (by LAPACK's routines of these names): a device has a library "
+    "for it, or it runs there on copies",
     "view": "set by the table: the result is a view of the first argument",
     # results
     "out_dtype": "which dtypes `out` may have",

@@ -5,10 +5,12 @@ import gc
 import pytest
 
 import taeda
-from taeda import cuda
-from taeda.cuda import _cufft
+from taeda import cuda, linalg
+from taeda.cuda import _cufft, _cusolver
 from tests.cuda.emulator import driver, faults, reset  # noqa: F401
+from tests.cuda.emulator.cublas import cublas
 from tests.cuda.emulator.cufft import cufft
+from tests.cuda.emulator.cusolver import cusolver
 from tests.cuda.emulator.library import StandIn
 
 PLANS = taeda.backends.cuda.cufft_plan_cache
@@ -169,3 +171,138 @@ def test_the_stand_in_finds_mistakes(wrong):
         del plan
         gc.collect()
         driver().faults.clear()
+
+
+# ---- cuSOLVER and cuBLAS ---------------------------------------------------------------------------------------------
+
+
+def eigen(A):
+    """Values, and the matrix again: vectors are unique up to their phase."""
+    w, V = linalg.eigh(A, "U")
+    return w, (V * w.to(V.dtype)[..., None, :]) @ V.mH
+
+
+def singular(A, full):
+    U, S, Vh = linalg.svd(A, full_matrices=full)
+    k = S.shape[-1]
+    return S, (U[..., :k] * S.to(U.dtype)[..., None, :]) @ Vh[..., :k, :], U.mH @ U, Vh @ Vh.mH
+
+
+S, A, T, B = "SATB"  # positive definite, square, of seven rows and four columns, of five rows and three columns
+#: An op, its operands, and what the libraries run for each matrix.
+LINEAR = {
+    "cholesky": (linalg.cholesky, S, ["potrf"]),
+    "cholesky, upper": (lambda s: linalg.cholesky(s, upper=True), S, ["potrf"]),
+    "cholesky_solve": (lambda b, s: taeda.cholesky_solve(b, s.tril()), B + S, ["trsm"] * 2),
+    "lu_factor_ex": (linalg.lu_factor_ex, T, ["getrf"]),
+    "lu": (linalg.lu, A, ["getrf"]),
+    "inv_ex": (linalg.inv_ex, A, ["getrf", "getrs"]),
+    "solve": (linalg.solve, A + B, ["getrf", "getrs"]),
+    "solve, right": (lambda a, b: linalg.solve(a, b.mT, left=False), A + B, ["getrf", "getrs"]),
+    "lu_solve": (lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b, adjoint=True), A + B, ["getrf", "getrs"]),
+    "one matrix": (lambda a, b: linalg.solve(a.reshape(-1, 5, 5)[0], b), A + B, None),
+    "det": (linalg.det, A, ["getrf"]),
+    "slogdet": (linalg.slogdet, A, ["getrf"]),
+    "qr": (linalg.qr, T, ["geqrf", "orgqr"]),
+    "qr, complete": (lambda t: linalg.qr(t, "complete"), T, ["geqrf", "orgqr"]),
+    "qr, wide": (lambda t: linalg.qr(t.mT), T, ["geqrf", "orgqr"]),
+    "geqrf": (taeda.geqrf, T, ["geqrf"]),
+    "ormqr": (lambda t: taeda.ormqr(*taeda.geqrf(t), t, transpose=True), T, ["geqrf", "ormqr"]),
+    "ormqr, right": (lambda t: taeda.ormqr(*taeda.geqrf(t), t.mH, left=False), T, ["geqrf", "ormqr"]),
+    "eigvalsh": (linalg.eigvalsh, S, ["syevd"]),
+    "eigh": (eigen, S, ["syevd"]),
+    "svdvals": (linalg.svdvals, T, ["gesvd"]),
+    "svd": (lambda t: singular(t, False), T, ["gesvd"]),
+    "svd, wide": (lambda t: singular(t.mT, True), T, ["gesvd"]),
+    "solve_triangular": (lambda a, b: linalg.solve_triangular(a, b, upper=True), A + B, ["trsm"]),
+    "solve_triangular, right": (
+        lambda a, b: linalg.solve_triangular(a, b.mT, upper=False, left=False, unitriangular=True), A + B, ["trsm"]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.complex128])
+@pytest.mark.parametrize("name", LINEAR)
+def test_linear_algebra(name, dtype):
+    """Values, dtypes and strides of the CPU, of one matrix and of a batch; and the gradients."""
+    function, operands, runs = LINEAR[name]
+    for batch in ((), (2,)):
+        a, t, b = (made(*batch, *sizes, dtype=dtype) for sizes in ((5, 5), (7, 4), (5, 3)))
+        known = {"S": a @ a.mH + 3 * taeda.eye(5, dtype=dtype), "A": a, "T": t, "B": b}
+        given = [known[k] for k in operands]
+        cublas().calls.clear()
+        there, calls = counted(lambda g=given: function(*(x.cuda() for x in g)), cusolver())
+        here = function(*given)
+        if runs is not None:
+            assert sorted(calls + cublas().calls) == sorted(runs * (2 if batch else 1))
+        for x, y in zip(*((r if isinstance(r, tuple) else (r,)) for r in (there, here)), strict=True):
+            assert x.is_cuda and x.dtype is y.dtype and x.stride() == y.stride()
+            taeda.testing.assert_close(x.cpu(), y, rtol=1e-4, atol=1e-5)
+    if (
+        not taeda.is_complex(a)
+        and name not in ("lu_factor_ex", "lu", "qr, complete")
+        and name[:5] not in ("geqrf", "ormqr")
+    ):
+        grads = []
+        for device in ("cpu", "cuda"):
+            leaves = [x.to(device).detach().requires_grad_() for x in given]
+            result = function(*leaves)
+            (result if isinstance(result, taeda.Tensor) else result[0]).square().sum().backward()
+            grads.append([x.grad.cpu() for x in leaves])
+        taeda.testing.assert_close(grads[1], grads[0], rtol=1e-3, atol=1e-4)
+
+
+def test_matrices_without_elements():
+    for function in (linalg.cholesky, linalg.inv, linalg.det, linalg.svd, linalg.qr, linalg.eigh):
+        for sizes in ((0, 0), (0, 3, 3)):
+            there, here = function(taeda.zeros(sizes).cuda()), function(taeda.zeros(sizes))
+            for x, y in zip(*((r if isinstance(r, tuple) else (r,)) for r in (there, here)), strict=True):
+                assert x.is_cuda and x.cpu().equal(y)
+
+
+@pytest.mark.parametrize("function, says", [
+    (linalg.cholesky, r"Batch element 1\): .*leading minor of order 2"),
+    (linalg.inv, r"Batch element 1\): The diagonal element 2 is zero"),
+    (lambda x: linalg.solve(x, x), "the input matrix is singular"),
+    (lambda x: linalg.eigh(x / 0), "non-finite"),
+    (lambda x: linalg.svd(x / 0), "non-finite"),
+])  # fmt: skip
+def test_codes_of_the_library_are_errors(function, says):
+    x = taeda.stack([taeda.eye(2), taeda.ones(2, 2)]).cuda()
+    with pytest.raises(linalg.LinAlgError, match=says):
+        function(x)
+
+
+def test_pivots_are_looked_at_before_the_library_reads_by_them():
+    LU, pivots = linalg.lu_factor(made(3, 3).cuda())
+    with pytest.raises(RuntimeError, match="expected pivots between 1 and 3"):
+        linalg.lu_solve(LU, pivots + 3, made(3, 1).cuda())
+
+
+def test_factors_on_two_streams_and_devices():
+    x = made(6, 6) + 6 * taeda.eye(6)
+    driver().check("full", 5)
+    try:
+        stream, given = cuda.Stream(), x.cuda()
+        stream.wait_stream(cuda.default_stream())
+        with cuda.stream(stream):
+            one = linalg.inv_ex(given)[0]
+        other, far = linalg.inv_ex(given * 2)[0], linalg.inv_ex(x.cuda(1))[0]
+        cuda.synchronize()
+        for found, factor in ((one, 1), (other, 2), (far, 1)):
+            taeda.testing.assert_close(found.cpu(), linalg.inv(x * factor))
+    finally:
+        driver().check("fast")
+
+
+def test_work_areas_are_asked_for():
+    handles = _cusolver._handles[0]
+    with cuda.device(0):
+        handle = handles.handle(_cusolver.BLAS, "cublasCreate_v2")
+        call = _cusolver.BLAS.functions
+        call["cublasSetStream_v2"](handle, 0)
+        x = made(2, 2).cuda()
+        one = _cusolver.ctypes.c_float(1)
+        at = x.data_ptr()
+        assert call["cublasStrsm_v2_64"](handle, 0, 0, 0, 0, 2, 2, _cusolver.ctypes.byref(one), at, 2, at, 2)
+    assert "no work area" in driver().faults.pop().message

@@ -383,6 +383,7 @@ def test_elements_of_any_strides_are_one_launch_each():
 def test_what_goes_by_way_of_the_host_comes_back():
     a = taeda.randn(4, 4)
     assert taeda.linalg.inv(a.cuda()).is_cuda and taeda.linalg.inv(a.cuda()).cpu().equal(taeda.linalg.inv(a))
+    assert taeda.fft.fft(a.cuda()).cpu().equal(taeda.fft.fft(a))
 
 
 def test_what_is_not_there_yet_says_so():

@@ -38,7 +38,7 @@ _NOT_POSITIVE = (
 
 @primitive(
     method=False, outputs=("L", "info"), differentiable=(0,), result_type=CholeskyEx, batch="leading",
-    out="same", autocast="float32", on_host=True,
+    out="same", autocast="float32", on_host="potrf",
 )  # fmt: skip
 def linalg_cholesky_ex(A, *, upper=False, check_errors=False):
     """:func:`taeda.linalg.cholesky` with LAPACK's ``info`` in place of an error.
@@ -58,8 +58,8 @@ def linalg_cholesky_ex(A, *, upper=False, check_errors=False):
     check(A, "linalg.cholesky")
     n, batch = A.shape[-1], A.shape[:-2]
     # A is Hermitian by assumption: only the triangle that LAPACK reads counts.
-    if n <= SMALL:
-        L, info = small_cholesky(H(A) if upper else A)
+    if n <= SMALL and (made := small_cholesky(H(A) if upper else A)) is not None:
+        L, info = made
         if check_errors:
             raise_failed(info, "linalg.cholesky_ex", _NOT_POSITIVE)
         return by_columns(H(L) if upper else L), info
@@ -132,7 +132,7 @@ def cholesky(input, upper=False):
 
 @primitive(
     method=False, outputs=("LD", "pivots", "info"), differentiable=(), result_type=LdlFactorEx, batch="leading",
-    out="same", on_host=True,
+    out="same", on_host="sytrf hetrf",
 )  # fmt: skip
 def linalg_ldl_factor_ex(A, *, hermitian=False, check_errors=False):
     """``A = L D L^T`` (``L D L^H`` where ``hermitian``) for matrices that need not be positive definite, by Bunch and
@@ -201,7 +201,7 @@ def _check_exchanges(pivots: Tensor, n: int) -> None:
                 )
 
 
-@primitive(method=False, out="same", batch="leading", on_host=True)
+@primitive(method=False, out="same", batch="leading", on_host="sytrs hetrs")
 def linalg_ldl_solve(LD, pivots, B, *, hermitian=False):
     """``X`` with ``A @ X = B``, for ``A`` as :func:`taeda.linalg.ldl_factor` gave it.
 

@@ -27,11 +27,17 @@ def _parity(pivots: Tensor) -> Tensor:
 
 
 @primitive(
-    method=False, outputs=("out", "LU", "pivots"), differentiable=(0,), batch="leading", node="LinalgDet", on_host=True
+    method=False,
+    outputs=("out", "LU", "pivots"),
+    differentiable=(0,),
+    batch="leading",
+    node="LinalgDet",
+    on_host="getrf",
 )
 def _det(A):
     LU, pivots, _ = lu.factor(A)
-    return determinant(LU, pivots), LU, pivots
+    out = determinant(LU, pivots)
+    return LU.diagonal(0, -2, -1).prod(-1) * _parity(pivots) if out is None else out, LU, pivots
 
 
 @_det.vjp_all("A")
@@ -45,7 +51,7 @@ def _cofactors_of_any(A, LU, pivots, det):
     return _svd_cofactors(A)
 
 
-@primitive(method=False, out=False, batch="leading", decomposition=_cofactors_of_any, on_host=True)
+@primitive(method=False, out=False, batch="leading", decomposition=_cofactors_of_any, on_host="getrs")
 def _cofactors(A, LU, pivots, det):
     """``conj(det(A)) inv(A)^H``: by the factorisation where no matrix is singular, else by the SVD."""
     return _cofactors_of_any(A, LU, pivots, det)
@@ -86,7 +92,7 @@ alias(linalg_det, "det")
 
 
 @primitive(
-    method=False, outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=(0, 1), batch="leading", on_host=True
+    method=False, outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=(0, 1), batch="leading", on_host="getrf"
 )
 def _slogdet(A):
     LU, pivots, _ = lu.factor(A)

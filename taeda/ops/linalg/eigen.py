@@ -91,7 +91,7 @@ def _syevd(A, UPLO, vectors, name):
 
 
 @primitive(
-    method=False, outputs=("w", "V"), result_type=Eigh, batch="leading", out="same", autocast="float32", on_host=True
+    method=False, outputs=("w", "V"), result_type=Eigh, batch="leading", out="same", autocast="float32", on_host="syevd"
 )
 def linalg_eigh(A, UPLO="L"):
     """Eigenvalues and eigenvectors of Hermitian matrices: ``A @ v[:, i] = w[i] * v[:, i]``, with orthonormal ``v``.
@@ -126,7 +126,7 @@ def _eigh_backward(g, w, V):
     return (matmul(V, matmul(inner, H(V))),)
 
 
-@primitive(method=False, name="linalg_eigvalsh", batch="leading", autocast="float32", copied=("A",), on_host=True)
+@primitive(method=False, name="linalg_eigvalsh", batch="leading", autocast="float32", copied=("A",), on_host="syevd")
 def linalg_eigvalsh(A, UPLO="L"):
     """The eigenvalues of Hermitian matrices, ascending. Their gradients are stable, unlike those of eigenvectors.
 
@@ -188,7 +188,7 @@ def _paired(V, wi):
     return complex_of(real, imaginary)
 
 
-@primitive(method=False, outputs=("w", "V"), result_type=Eig, batch="leading", autocast="float32", on_host=True)
+@primitive(method=False, outputs=("w", "V"), result_type=Eig, batch="leading", autocast="float32", on_host="geev")
 def linalg_eig(A):
     """Eigenvalues and right eigenvectors of square matrices: ``A @ v[:, i] = w[i] * v[:, i]``. For Hermitian ones use
     :func:`taeda.linalg.eigh`.
@@ -221,7 +221,7 @@ def _eig_backward(g, A, w, V):
     return (result if A.is_complex() else result.real,)
 
 
-@primitive(method=False, batch="leading", autocast="float32", copied=("A",), on_host=True)
+@primitive(method=False, batch="leading", autocast="float32", copied=("A",), on_host="geev")
 def linalg_eigvals(A):
     """The eigenvalues of square matrices, complex.
 

@@ -11,6 +11,7 @@ import os
 from typing import Any
 
 from ..._core import Tensor
+from ..._core.devices import REGISTERED, current_place
 from ..._core.lapack import any_nonzero, use_thread_setter
 from ..._core.lapack import call as _call
 from ..._core.lapack import columns as columns
@@ -72,8 +73,16 @@ def _routine(name: str, dtype: str) -> int:
 
 
 def call(name: str, dtype: Any, count: int, *arguments: Any) -> None:
-    """Run a routine for ``count`` matrices; see ``_core.lapack.call`` for the arguments."""
-    if count and dtype.name in LAPACK_DTYPES:  # others come from meta, where nothing runs
+    """Run a routine for ``count`` matrices; see ``_core.lapack.call`` for the arguments.
+
+    On a device that is the device's own: an op names the routines that its body needs (the trait ``on_host``).
+    """
+    if not count or dtype.name not in LAPACK_DTYPES:  # such come from meta, where nothing runs
+        return
+    device = REGISTERED[current_place()]
+    if device is not None:
+        device.lapack(name, dtype, count, *arguments)
+    else:
         _call(_routine(name, dtype.name), count, *arguments)
 
 

@@ -230,7 +230,8 @@ def _gels(A, B, driver, rcond):
 
 
 @primitive(
-    method=False, outputs=("X", "residuals", "rank", "S"), differentiable=(0, 1), copied=("residuals",), on_host=True,
+    method=False, outputs=("X", "residuals", "rank", "S"), differentiable=(0, 1), copied=("residuals",),
+    on_host="gels gelsy gelss gelsd",
 )  # fmt: skip
 def _lstsq(A, B, rcond, driver):
     """``A`` and ``B`` matrices of one batch shape; see :func:`linalg_lstsq`."""

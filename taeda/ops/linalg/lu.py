@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ... import _core
 from ..._core import Size, Tensor
-from ..._core.lapack import SMALL, small_lu, small_substitution
+from ..._core.lapack import SMALL, is_small, small_lu, small_substitution
 from ..._warn import warn_once
 from ..creation import eye
 from ..joining import cat
@@ -44,8 +44,8 @@ SINGULAR = (
 def factor(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Packed LU, 1-based pivots and LAPACK's info of each matrix."""
     m, n = A.shape[-2:]
-    if max(m, n) <= SMALL:
-        return small_lu(A)
+    if max(m, n) <= SMALL and (made := small_lu(A)) is not None:
+        return made
     batch = A.shape[:-2]
     LU, pivots, info = columns(A), ints(*batch, min(m, n)), ints(*batch)
     if LU.numel():
@@ -55,7 +55,7 @@ def factor(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @primitive(
     method=False, name="linalg_lu_factor_ex", outputs=("LU", "pivots", "info"), differentiable=(0,),
-    result_type=LuFactorEx, batch="leading", out="same", on_host=True,
+    result_type=LuFactorEx, batch="leading", out="same", on_host="getrf",
 )  # fmt: skip
 def linalg_lu_factor_ex(A, *, pivot=True, check_errors=False):
     """``A = P @ L @ U`` packed into one matrix, with LAPACK's ``info`` in place of an error.
@@ -98,7 +98,7 @@ def check_pivots(name: str, pivots: Tensor, n: int) -> None:
         )
 
 
-@primitive(method=False, batch="leading", name="_lu_permutation", on_host=True)
+@primitive(method=False, batch="leading", name="_lu_permutation", on_host="laswp")
 def _permutation(pivots, m, dtype):
     """The permutation matrices ``P`` of LAPACK's row exchanges: ``A = P L U``."""
     k = pivots.shape[-1]
@@ -238,7 +238,7 @@ def lu(A, pivot=True, get_infos=False):
     return tuple(made) if get_infos else tuple(made[:2])
 
 
-@primitive(method=False, out="same", batch="leading", on_host=True)
+@primitive(method=False, out="same", batch="leading", on_host="getrs")
 def linalg_lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     """``X`` with ``A @ X = B``, for ``A`` as :func:`taeda.linalg.lu_factor` gave it.
 
@@ -289,7 +289,7 @@ def substitute(LU: Tensor, pivots: Tensor, B: Tensor, left: bool = True, adjoint
     shared = count_of(LU.shape[:-2]) == 1
     if not shared and tuple(LU.shape[:-2]) != batch:
         LU, pivots = LU.expand(*batch, n, n), pivots.expand(*batch, n)
-    if n <= SMALL:
+    if is_small(n):
         B = B if tuple(B.shape[:-2]) == batch else B.expand(*batch, *B.shape[-2:])
         X = small_substitution(LU.contiguous(), pivots.contiguous(), B, "NTC".index(form))
         return transposed(by_columns(X))

@@ -10,7 +10,18 @@ from ..creation import eye
 from ..joining import cat, stack
 from ..matmul import matmul
 from ..table import alias, composite, no_derivative, primitive, result_type
-from .lapack import BY_KERNEL, H, by_columns, call, check, check_same_dtype, columns, count_of, empty_columns, ints
+from .lapack import (
+    BY_KERNEL,
+    H,
+    by_columns,
+    call,
+    check,
+    check_same_dtype,
+    columns,
+    count_of,
+    empty_columns,
+    ints,
+)
 from .triangular import linalg_solve_triangular
 
 Qr = result_type("linalg_qr", "Q", "R")
@@ -40,13 +51,13 @@ def _product(packed: Tensor, tau: Tensor, rows: int, width: int) -> Tensor:
     return Q
 
 
-@primitive(method=False, outputs=("Q", "R"), result_type=Qr, batch="leading", on_host=True)
+@primitive(method=False, outputs=("Q", "R"), result_type=Qr, batch="leading", on_host="geqrf orgqr")
 def _qr(A, mode):
     """``A = Q R``; see :func:`linalg_qr`."""
     m, n = A.shape[-2:]
     k = min(m, n)
-    if max(m, n) <= SMALL:
-        Q, R = small_qr(A, mode == "complete", mode != "r")
+    if max(m, n) <= SMALL and (made := small_qr(A, mode == "complete", mode != "r")) is not None:
+        Q, R = made
         return _core.empty((0,), A.dtype) if Q is None else Q, R
     packed, tau = _factor(A)
     R = by_columns(packed[..., : m if mode == "complete" else k, :].triu())
@@ -136,7 +147,7 @@ def qr(input, some=True):
 # ---- reflectors ------------------------------------------------------------------------------------------------------
 
 
-@primitive(outputs=("a", "tau"), result_type=Geqrf, batch="leading", autocast="float32", on_host=True)
+@primitive(outputs=("a", "tau"), result_type=Geqrf, batch="leading", autocast="float32", on_host="geqrf")
 def geqrf(input):
     """The QR factorisation as LAPACK packs it: ``R`` and, below its diagonal, Householder vectors with scales ``tau``.
     :func:`taeda.linalg.qr` gives ``Q`` and ``R``.
@@ -167,7 +178,7 @@ def _check_reflectors(name: str, A: Tensor, tau: Tensor) -> None:
         )
 
 
-@primitive(method=False, batch="leading", autocast="float32", on_host=True)
+@primitive(method=False, batch="leading", autocast="float32", on_host="orgqr")
 def linalg_householder_product(A, tau):
     """The first columns of ``H_1 @ H_2 @ ... @ H_k`` with ``H_i = 1 - tau_i v_i v_i^H``: the ``Q`` of :func:`geqrf`.
 
@@ -251,7 +262,7 @@ def orgqr(input, tau):
     return linalg_householder_product(input, tau)
 
 
-@primitive(out="same", batch="leading", also={"input2": "tau", "input3": "other"}, autocast="float32", on_host=True)
+@primitive(out="same", batch="leading", also={"input2": "tau", "input3": "other"}, autocast="float32", on_host="ormqr")
 def ormqr(input, tau, other, left=True, transpose=False):
     """``Q @ other`` for the product ``Q`` of Householder reflectors, without making ``Q``.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..._core import Tensor, renamed
-from ..._core.lapack import SMALL, small_substitution
+from ..._core.lapack import is_small, small_substitution
 from ..matmul import matmul
 from ..table import alias, composite, primitive, result_type
 from . import lu
@@ -34,7 +34,7 @@ _SINGULAR = "The solver failed because the input matrix is singular."
 
 @primitive(
     method=False, outputs=("inverse", "info"), differentiable=(0,), result_type=InvEx, batch="leading",
-    out="same", autocast="float32", on_host=True,
+    out="same", autocast="float32", on_host="getrf getri",
 )  # fmt: skip
 def linalg_inv_ex(A, *, check_errors=False):
     """The inverse with LAPACK's ``info`` in place of an error.
@@ -52,7 +52,7 @@ def linalg_inv_ex(A, *, check_errors=False):
     check(A, "linalg.inv", refused=BY_CHECK)
     inverse, pivots, info = lu.factor(A)
     n = A.shape[-1]
-    if n <= SMALL:
+    if is_small(n):
         inverse = by_columns(small_substitution(inverse, pivots, eye_like(A).expand(A.shape), 0))
     elif inverse.numel():
         call("getri", A.dtype, count_of(A.shape[:-2]), n, inverse, n, pivots, ..., info)
@@ -100,7 +100,9 @@ def is_vector(A: Tensor, B: Tensor) -> bool:
     return B.dim() == 1 or (A.dim() - 1 == B.dim() and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
-@primitive(method=False, outputs=("out", "LU", "pivots", "info"), differentiable=(0,), batch="leading", on_host=True)
+@primitive(
+    method=False, outputs=("out", "LU", "pivots", "info"), differentiable=(0,), batch="leading", on_host="getrf getrs"
+)
 def _solve_ex(A, B, left):
     """``X`` with ``A X = B``, both matrices, broadcasting batches; the factorisation stays for the derivative."""
     LU, pivots, info = lu.factor(A)
@@ -108,7 +110,11 @@ def _solve_ex(A, B, left):
 
 
 @primitive(
-    method=False, out=False, batch="leading", decomposition=lambda A, B, left: _solve_ex(H(A), B, left)[0], on_host=True
+    method=False,
+    out=False,
+    batch="leading",
+    decomposition=lambda A, B, left: _solve_ex(H(A), B, left)[0],
+    on_host="getrs",
 )
 def solve_adjoint(A, B, LU, pivots, left):
     """``X`` with ``A^H X = B`` (``X A^H = B``), by a factorisation of ``A``."""

@@ -49,7 +49,7 @@ def _gesdd(A: Tensor, job: str) -> tuple[Tensor | None, Tensor, Tensor | None]:
     return U, S, Vh
 
 
-@primitive(method=False, outputs=("U", "S", "Vh"), result_type=Svd, batch="leading", on_host=True)
+@primitive(method=False, outputs=("U", "S", "Vh"), result_type=Svd, batch="leading", on_host="gesdd")
 def _svd(A, full_matrices):
     """``A = U diag(S) Vh``; see :func:`linalg_svd`."""
     return _gesdd(A, "A" if full_matrices else "S")
@@ -149,7 +149,7 @@ def svd(input, some=True, compute_uv=True):
     return OldSvd(made.U, made.S, H(made.Vh))
 
 
-@primitive(method=False, batch="leading", copied=("A",), on_host=True)
+@primitive(method=False, batch="leading", copied=("A",), on_host="gesdd")
 def _svdvals(A):
     """Singular values; see :func:`linalg_svdvals`."""
     return _gesdd(A, "N")[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..._core import Size, Tensor
-from ..._core.lapack import SMALL, small_triangle
+from ..._core.lapack import is_small, small_triangle
 from ..._warn import warn_once
 from ..creation import full
 from ..matmul import matmul
@@ -27,7 +27,7 @@ from .lapack import (
 TriangularSolve = result_type("triangular_solve", "solution", "cloned_coefficient")
 
 
-@primitive(method=False, batch="leading", out="same", on_host=True)
+@primitive(method=False, batch="leading", out="same", on_host="trsm")
 def linalg_solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     """``X`` with ``A @ X = B`` for triangular ``A``; the other triangle is not read.
 
@@ -63,7 +63,7 @@ def substitute_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unitria
     """The substitution itself. Rows of contiguous tensors are LAPACK's columns: ``A X = B`` is solved as
     ``X^T A^T = B^T``."""
     batch = () if A.dim() == B.dim() == 2 else batch_of(A, B)
-    if A.shape[-1] <= SMALL:
+    if is_small(A.shape[-1]):
         if not left:  # X A = B is A^T X^T = B^T
             transposed = substitute_triangular(A.transpose(-2, -1), B.transpose(-2, -1), not upper, True, unitriangular)
             return transposed.transpose(-2, -1)
@@ -140,7 +140,7 @@ def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     return TriangularSolve(X, A.expand(*X.shape[:-2], *A.shape[-2:]).clone())
 
 
-@primitive(batch="leading", also={"input2": "L"}, autocast="float32", on_host=True)
+@primitive(batch="leading", also={"input2": "L"}, autocast="float32", on_host="trsm")
 def cholesky_solve(B, L, upper=False):
     """``X`` with ``A @ X = B``, for ``A = L @ L.mH`` given by its Cholesky factor ``L``.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .capture import put
-from .library import I, L, N, Operand, P, Refused, StandIn
+from .library import I, L, N, Operand, P, Refused, StandIn, table_of
 
 SIGNATURES: dict[str, tuple] = {
     "cufftGetVersion": (P,), "cufftCreate": (P,), "cufftDestroy": (I,), "cufftSetAutoAllocation": (I, I),
@@ -140,4 +140,4 @@ def cufft() -> Cufft:
 
 def table() -> dict[str, int]:
     """The C address of each function, by the name under which ``libcufft`` exports it."""
-    return dict(cufft().functions)
+    return table_of(cufft, "cufft")

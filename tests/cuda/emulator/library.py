@@ -1,10 +1,15 @@
-"""What stand-ins of NVIDIA's libraries share: functions in C, handles, and work on the memory of emulated devices."""
+"""What stand-ins of NVIDIA's libraries share: functions in C, handles, and work on the memory of emulated devices.
+
+``TAEDA_EMULATOR_LIBRARIES=cufft,cusolver`` says which there are. Without it there is none, and results have the CPU's
+bits.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +25,13 @@ P, N, I, L = ctypes.c_uint64, ctypes.c_size_t, ctypes.c_int, ctypes.c_longlong
 
 class Refused(Exception):
     """A function of the library gives an error: its number, and why."""
+
+
+def table_of(make: Callable[[], StandIn], name: str) -> dict[str, int]:
+    """The C address of each function of a library, which has to be asked for."""
+    if name not in os.environ.get("TAEDA_EMULATOR_LIBRARIES", "").split(","):
+        raise LookupError(f"TAEDA_EMULATOR_LIBRARIES does not name {name}")
+    return dict(make().functions)
 
 
 class Operand:
