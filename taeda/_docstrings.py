@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from inspect import CO_VARARGS, cleandoc
 
 _POINTER = re.compile(r"[;,] (?:further )?arguments:? (?:see|as)\s+(?::class:`)?([A-Z_]\w*)`?")
-_ARGUMENT = re.compile(r"^ {4}(\w[\w, ]*):.*\n?(?: {5,}.*\n?)*", re.MULTILINE)
+_ARGUMENT = re.compile(r"^ {4}\*{0,2}(\w[\w, *]*):.*\n?(?: {5,}.*\n?)*", re.MULTILINE)
 #: The sections of a docstring, in the order in which they stand.
 _SECTIONS = ("", "Args", "Shape", "Returns", "Raises", "Examples")
 _INHERITED = ("Shape", "Raises")
@@ -47,8 +47,9 @@ def _completed(kind: type, doc: str) -> str:
     entries: dict[str, str] = {}
     for t in (doc, *texts):
         for names, text in _arguments_of(t):
-            listed = names.split(", ")
-            if entries.keys().isdisjoint(listed) and (every or t is doc or not set(listed).isdisjoint(takes)):
+            listed = names.replace("*", "").split(", ")
+            inherited = not text.lstrip().startswith("*") if every else not set(listed).isdisjoint(takes)
+            if (t is doc or inherited) and entries.keys().isdisjoint(listed):
                 entries |= dict.fromkeys(listed, text)
     order = [*(name for name in takes if name in entries), *entries]
     added = {"Args": "\n".join(dict.fromkeys(entries[name] for name in order))}

@@ -149,14 +149,11 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
 
 @_traits(canonical=True)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """``x`` where positive, else ``negative_slope * x``.
+    """``x`` where positive, else ``negative_slope * x``. The rest as of :func:`nn.functional.relu6`.
 
     Args:
         input: any shape; floating-point.
         negative_slope: the slope below 0.
-
-    Returns:
-        The sizes and the dtype of ``input``.
 
     Examples:
         >>> F.leaky_relu(taeda.tensor([-1.0, 0.0, 2.0]), 0.1)
@@ -205,13 +202,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """``scale * (max(0, x) + min(0, alpha * (exp(x) - 1)))``, ``scale = 1.0507``, ``alpha = 1.6733`` (Klambauer et al.
-    2017).
-
-    Args:
-        input: any shape; floating-point.
-
-    Returns:
-        The sizes and the dtype of ``input``.
+    2017). The rest as of :func:`nn.functional.leaky_relu`.
 
     Examples:
         >>> F.selu(taeda.tensor([-1.0, 0.0, 2.0]))

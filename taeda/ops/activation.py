@@ -330,11 +330,8 @@ SELU = (1.6732632423543772, 1.0507009873554805, 1.0)
 def selu(input):
     """``scale * (max(input, 0) + min(alpha * (exp(input) - 1), 0))`` with ``scale = 1.0507`` and ``alpha = 1.6733``,
     which keep mean 0 and variance 1 from layer to layer (Klambauer et al. 2017, "Self-Normalizing Neural Networks").
+    The rest as of :func:`rrelu`.
 
-    Args:
-        input: floating point, any sizes.
-    Returns:
-        The sizes and the dtype of ``input``.
     Examples:
         >>> taeda.selu(taeda.tensor([-100.0, 0.0, 1.0]))
         tensor([-1.7581,  0.0000,  1.0507])

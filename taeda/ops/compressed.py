@@ -351,12 +351,8 @@ def to_sparse_csr(input, dense_dim=None):
 @composite()
 def to_sparse_csc(input, dense_dim=None):
     """Matrices compressed by columns, without their elements that are 0; see :func:`sparse_csc_tensor`.
+    The rest as of :func:`Tensor.to_sparse_csr`.
 
-    Args:
-        input: a tensor of at least two dimensions.
-        dense_dim: how many of the last dimensions are dense. Default: none.
-    Returns:
-        A sparse tensor of the same sizes.
     Examples:
         >>> taeda.eye(2).to_sparse_csc().ccol_indices()
         tensor([0, 1, 2])
@@ -386,11 +382,8 @@ def to_sparse_bsr(input, blocksize, dense_dim=None):
 @composite()
 def to_sparse_bsc(input, blocksize, dense_dim=None):
     """Matrices compressed by columns of blocks, without blocks of zeros; see :func:`sparse_bsc_tensor`.
+    Arguments as of :func:`Tensor.to_sparse_bsr`.
 
-    Args:
-        input: a tensor of at least two dimensions.
-        blocksize: height and width of a block; they divide those of the matrices.
-        dense_dim: how many of the last dimensions are dense. Default: none.
     Returns:
         A sparse tensor of the same sizes.
     Raises:

@@ -441,12 +441,8 @@ def new_empty(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
 @composite(lowering=_made("new_zeros"), native=True)
 def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor of zeros of the given sizes with the dtype and the device of ``input``.
+    The rest as of :func:`Tensor.new_empty`.
 
-    Args:
-        args: the sizes, one by one or as one list or tuple.
-        size: the same by name.
-    Returns:
-        A tensor of those sizes.
     Examples:
         >>> taeda.tensor([1, 2]).new_zeros(3)
         tensor([0, 0, 0])
@@ -459,12 +455,8 @@ def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
 @composite(lowering=_made("new_ones"))
 def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor of ones of the given sizes with the dtype and the device of ``input``.
+    The rest as of :func:`Tensor.new_empty`.
 
-    Args:
-        args: the sizes, one by one or as one list or tuple.
-        size: the same by name.
-    Returns:
-        A tensor of those sizes.
     Examples:
         >>> taeda.tensor([1, 2]).new_ones(3)
         tensor([1, 1, 1])

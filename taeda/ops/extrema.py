@@ -308,13 +308,10 @@ def clamp_min(input, min, *, out=None):
 
 @composite()
 def clamp_max(input, max, *, out=None):
-    """``min(input, max)``: ``input``, at most ``max``.
+    """``min(input, max)``: ``input``, at most ``max``. The rest as of :func:`clamp_min`.
 
     Args:
-        input: a tensor of any sizes, not complex.
         max: a number or a tensor; the two broadcast.
-    Returns:
-        The sizes to which both broadcast. The dtype is ``taeda.result_type`` of them.
     Examples:
         >>> taeda.clamp_max(taeda.tensor([0.5, 3.0]), 1)
         tensor([0.5000, 1.0000])

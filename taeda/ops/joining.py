@@ -143,11 +143,8 @@ def atleast_1d(*tensors):
 @composite(method=False)
 def atleast_2d(*tensors):
     """Tensors of fewer than two dimensions as matrices of one row; others as they are.
+    The rest as of :func:`atleast_1d`.
 
-    Args:
-        tensors: one or more tensors, or a list or tuple of them.
-    Returns:
-        A tensor for one argument, else a tuple. Views.
     Examples:
         >>> taeda.atleast_2d(taeda.tensor([1, 2]))
         tensor([[1, 2]])
@@ -244,10 +241,8 @@ def dstack(tensors):
 
 @composite(method=False, out="type")
 def column_stack(tensors):
-    """The tensors side by side: joined along dimension 1, vectors as columns.
+    """The tensors side by side: joined along dimension 1, vectors as columns. Arguments as of :func:`vstack`.
 
-    Args:
-        tensors: a list or tuple of tensors.
     Returns:
         As :func:`cat` along dimension 1.
     Raises:

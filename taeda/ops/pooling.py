@@ -830,13 +830,10 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
 @traits(autocast="float32")
 def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Pooled values back at the places where :func:`max_pool2d` found them, zero elsewhere.
+    Arguments as of :func:`nn.functional.max_unpool1d`.
 
     Args:
         input: ``(N, C, H, W)`` or ``(C, H, W)``; floating-point.
-        indices: the same sizes, int64, as the pooling gave them.
-        kernel_size: that of the pooling.
-        stride: that of the pooling; ``kernel_size`` if None.
-        padding: that of the pooling.
         output_size: sizes of the result; ``(L - 1) * stride - 2 * padding + kernel_size`` for each if None.
 
     Returns:
@@ -858,15 +855,10 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
 @traits(autocast="float32")
 def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
     """Pooled values back at the places where :func:`max_pool3d` found them, zero elsewhere.
+    Arguments as of :func:`nn.functional.max_unpool2d`.
 
     Args:
         input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
-        indices: the same sizes, int64, as the pooling gave them.
-        kernel_size: that of the pooling.
-        stride: that of the pooling; ``kernel_size`` if None.
-        padding: that of the pooling.
-        output_size: sizes of the result; ``(L - 1) * stride - 2 * padding + kernel_size`` for each if None.
-
     Returns:
         The sizes of ``input`` but for the last three.
 

@@ -229,10 +229,8 @@ _count_nonzero = Reducer("count_nonzero", "count_nonzero", (_COUNT,)).run
 
 @primitive(Reducer("any", "any", (_TRUTH,)).truths, out=("bool", "uint8"), batch="reduction", canonical=True)
 def any(input, dim=None, keepdim=False):
-    """Whether any element along ``dim`` is true, which every number but 0 is.
+    """Whether any element along ``dim`` is true, which every number but 0 is. Arguments as of :func:`sum`.
 
-    Args:
-        dim: a dimension, or several in a tuple. Default: all.
     Returns:
         ``bool`` (``uint8`` for ``uint8``): ``input`` without the dimensions ``dim``; False where there are no elements.
     Examples:
@@ -243,10 +241,8 @@ def any(input, dim=None, keepdim=False):
 
 @primitive(Reducer("all", "all", (_TRUTH,)).truths, out=("bool", "uint8"), batch="reduction")
 def all(input, dim=None, keepdim=False):
-    """Whether all elements along ``dim`` are true, which every number but 0 is.
+    """Whether all elements along ``dim`` are true, which every number but 0 is. Arguments as of :func:`sum`.
 
-    Args:
-        dim: a dimension, or several in a tuple. Default: all.
     Returns:
         ``bool`` (``uint8`` for ``uint8``): ``input`` without the dimensions ``dim``; True where there are no elements.
     Examples:
@@ -265,10 +261,8 @@ all.traits["lowering"] = _all_by_any
 
 @primitive(out=False, batch="reduction", spreads="dim")
 def count_nonzero(input, dim=None):
-    """The number of elements along ``dim`` that are not 0.
+    """The number of elements along ``dim`` that are not 0. Arguments as of :func:`sum`.
 
-    Args:
-        dim: a dimension, or several in a tuple. Default: all.
     Returns:
         ``int64``: ``input`` without the dimensions ``dim``.
     Examples:

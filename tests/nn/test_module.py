@@ -288,6 +288,7 @@ def test_docstrings_list_the_arguments_that_a_layer_takes():
     assert "weight" not in listed(nn.MSELoss) and "weight" in listed(nn.BCELoss)
     assert "label_smoothing" not in listed(nn.NLLLoss)  # its list is that of cross entropy, less what it does not take
     assert "arguments as" not in inspect.getdoc(nn.Conv2d)
+    assert "*args: modules" in inspect.getdoc(nn.Sequential) and "**kwargs" not in inspect.getdoc(nn.Sequential)
 
 
 @pytest.mark.parametrize(
