@@ -11,15 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._core import (
-    float4_e2m1fn_x2,
-    forward_levels,
-    get_default_dtype,
-    install,
-    mode_stack,
-    set_mode_stack,
-    uint8,
-)
+from ._core import float4_e2m1fn_x2, forward_levels, get_default_dtype, install, mode_stack, set_mode_stack, uint8
 from ._core.callbacks import callbacks
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "sparse_repr", "tensor_repr"]

@@ -4,14 +4,7 @@ try:
     from .interpreter import refuse_others
 
     refuse_others()  # before anything of the core is loaded
-    from .memory import (
-        MetaValueError,
-        OutOfMemoryError,
-        Storage,
-        empty_cache,
-        memory_stats,
-        reset_peak_memory_stats,
-    )
+    from .memory import MetaValueError, OutOfMemoryError, Storage, empty_cache, memory_stats, reset_peak_memory_stats
 except ModuleNotFoundError as error:  # a checkout on the path, not the installed package
     raise ImportError(
         f"taeda: the sources in {__path__[0]} are not built. To use an installed taeda, run Python from another folder "

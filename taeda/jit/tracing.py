@@ -555,9 +555,7 @@ def _of_floats(x: Any, wanted: Any) -> Any:
 
 
 #: Ops of recurrent networks, in ops that the language has, and how many results they have with what derivatives need.
-_IN_OPS: dict[str, tuple[Callable, int]] = {
-    "_recurrent_layer": (_layer_in_ops, 5),
-}
+_IN_OPS: dict[str, tuple[Callable, int]] = {"_recurrent_layer": (_layer_in_ops, 5)}
 
 
 @contextmanager

@@ -20,19 +20,7 @@ from .build import build, kernel
 from .fused import apply_steps, numbers_of
 from .ir import BOOL, F32, PTR, TYPES, Function, Type, Value
 from .pointwise import part
-from .rows import (
-    FRONT,
-    FRONT_BYTES,
-    FRONT_LEAST,
-    Epilogue,
-    FrontRow,
-    Number,
-    Operand,
-    Prologue,
-    Row,
-    State,
-    _flat,
-)
+from .rows import FRONT, FRONT_BYTES, FRONT_LEAST, Epilogue, FrontRow, Number, Operand, Prologue, Row, State, _flat
 from .target import here
 
 #: Tiles of column mode for light bodies. Memory is fastest in long runs, best when rows are read to their end,

@@ -212,12 +212,7 @@ def _row(line: Line, dtype: str, staged: bool) -> _Row | None:
         return None
     edges = range(0, registers, count)
     spans = np.array([np.minimum.reduceat(first, edges), np.maximum.reduceat(stop, edges)]).T
-    arrays = (
-        starts,
-        (places if picks else places * item).astype(place_dtype),
-        weight.astype(dtype),
-        spans,
-    )
+    arrays = (starts, (places if picks else places * item).astype(place_dtype), weight.astype(dtype), spans)
     return _Row(tuple(from_numpy(np.ascontiguousarray(x)) for x in arrays), taps, count, len(edges), picks)
 
 

@@ -7,6 +7,7 @@ Formulas: Harris, "On the use of windows for harmonic analysis with the discrete
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from .. import _core
 from .bessel import i0e
@@ -86,14 +87,14 @@ _SHARED = """
     Returns:
         A vector of ``M`` elements.
     Raises:
-        ValueError: ``M`` is negative, or the dtype or the layout is another.
+        ValueError: ``M`` is negative, {}or the dtype or the layout is another.
     Examples:
 """
 
 
-def _documented(function):
+def _documented(function, refused=""):
     """``function``, with the arguments, the result and the errors that all windows share added to its docstring."""
-    function.__doc__ = (function.__doc__ or "").replace("\n    Examples:\n", _SHARED)
+    function.__doc__ = (function.__doc__ or "").replace("\n    Examples:\n", _SHARED.format(refused))
     return function
 
 
@@ -137,6 +138,7 @@ def cosine(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=F
     return _window("cosine", M, _sine, sym, dtype, layout, device, requires_grad)
 
 
+@partial(_documented, refused="``tau`` is not positive, a symmetric window has a ``center``, ")
 def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """A window that falls off on both sides: ``w[k] = exp(-|k - center| / tau)`` for ``k`` from 0 to ``M - 1``.
 
@@ -144,16 +146,6 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, d
         M: how many points.
         center: where it is 1, of periodic windows only. Default: the middle, ``n / 2``.
         tau: the distance in which it falls to ``1 / e``, positive.
-        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
-        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
-        layout: ``taeda.strided``.
-        device: the CPU.
-        requires_grad: whether operations on the result are recorded for a backward pass.
-    Returns:
-        A vector of ``M`` elements.
-    Raises:
-        ValueError: ``M`` is negative, ``tau`` is not positive, a symmetric window is given a ``center``, or the dtype
-            or the layout is another.
     Examples:
         >>> taeda.signal.windows.exponential(5)
         tensor([0.1353, 0.3679, 1.0000, 0.3679, 0.1353])
@@ -165,6 +157,7 @@ def exponential(M, *, center=None, tau=1.0, sym=True, dtype=None, layout=None, d
     return _window("exponential", M, _decay(center, tau), sym, dtype, layout, device, requires_grad)
 
 
+@partial(_documented, refused="``std`` is not positive, ")
 def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """The density of a normal distribution, 1 in the middle: ``w[k] = exp(-((k - n / 2) / std) ** 2 / 2)`` for ``k``
     from 0 to ``M - 1``.
@@ -172,15 +165,6 @@ def gaussian(M, *, std=1.0, sym=True, dtype=None, layout=None, device=None, requ
     Args:
         M: how many points.
         std: the deviation, in points, positive.
-        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
-        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
-        layout: ``taeda.strided``.
-        device: the CPU.
-        requires_grad: whether operations on the result are recorded for a backward pass.
-    Returns:
-        A vector of ``M`` elements.
-    Raises:
-        ValueError: ``M`` is negative, ``std`` is not positive, or the dtype or the layout is another.
     Examples:
         >>> taeda.signal.windows.gaussian(5)
         tensor([0.1353, 0.6065, 1.0000, 0.6065, 0.1353])
@@ -264,6 +248,7 @@ def hann(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=Fal
     )
 
 
+@partial(_documented, refused="``beta`` is negative, ")
 def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requires_grad=False):
     """Kaiser's window: ``w[k] = I0(beta * sqrt(1 - (2 k / n - 1) ** 2)) / I0(beta)`` for ``k`` from 0 to ``M - 1``,
     with the Bessel function :func:`taeda.i0`.
@@ -271,15 +256,6 @@ def kaiser(M, *, beta=12.0, sym=True, dtype=None, layout=None, device=None, requ
     Args:
         M: how many points.
         beta: the shape, not negative: the larger, the lower the side lobes and the wider the main lobe.
-        sym: symmetric, with ``n = M - 1``; otherwise periodic, with ``n = M``.
-        dtype: ``float32`` or ``float64``. Default: that of :func:`get_default_dtype`.
-        layout: ``taeda.strided``.
-        device: the CPU.
-        requires_grad: whether operations on the result are recorded for a backward pass.
-    Returns:
-        A vector of ``M`` elements.
-    Raises:
-        ValueError: ``M`` or ``beta`` is negative, or the dtype or the layout is another.
     Examples:
         >>> taeda.signal.windows.kaiser(5, beta=2.0)
         tensor([0.4387, 0.8348, 1.0000, 0.8348, 0.4387])

@@ -2,13 +2,7 @@
 
 from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from .filesystem import FileSystemReader, FileSystemWriter
-from .metadata import (
-    BytesStorageMetadata,
-    CheckpointException,
-    ChunkStorageMetadata,
-    Metadata,
-    TensorStorageMetadata,
-)
+from .metadata import BytesStorageMetadata, CheckpointException, ChunkStorageMetadata, Metadata, TensorStorageMetadata
 from .planner import LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, WriteItem
 from .saving import async_save, load, load_state_dict, save, save_state_dict
 from .storage import StorageReader, StorageWriter

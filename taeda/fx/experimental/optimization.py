@@ -20,11 +20,7 @@ __all__ = [
     "replace_node_module",
 ]  # fmt: skip
 
-_CONV_BN = (
-    (nn.Conv1d, nn.BatchNorm1d),
-    (nn.Conv2d, nn.BatchNorm2d),
-    (nn.Conv3d, nn.BatchNorm3d),
-)
+_CONV_BN = ((nn.Conv1d, nn.BatchNorm1d), (nn.Conv2d, nn.BatchNorm2d), (nn.Conv3d, nn.BatchNorm3d))
 
 
 def _parent_name(target: str) -> tuple[str, str]:

@@ -8,13 +8,7 @@ they are written in ops, so that they can be differentiated again.
 """
 
 from .cholesky import cholesky as old_cholesky
-from .cholesky import (
-    linalg_cholesky,
-    linalg_cholesky_ex,
-    linalg_ldl_factor,
-    linalg_ldl_factor_ex,
-    linalg_ldl_solve,
-)
+from .cholesky import linalg_cholesky, linalg_cholesky_ex, linalg_ldl_factor, linalg_ldl_factor_ex, linalg_ldl_solve
 from .determinant import det, linalg_det, linalg_slogdet, logdet, slogdet
 from .eigen import linalg_eig, linalg_eigh, linalg_eigvals, linalg_eigvalsh
 from .functions import cross, linalg_cross, linalg_multi_dot, linalg_vander, linalg_vecdot, matrix_exp

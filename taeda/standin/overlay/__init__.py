@@ -7,14 +7,7 @@ from typing import Any
 from taeda import int64, segment_reduce, tensor
 from taeda._asserts import _assert
 from taeda._refuse import refused_class
-from taeda._scalars import (
-    _check,
-    _check_index,
-    _check_is_size,
-    _check_not_implemented,
-    _check_type,
-    _check_value,
-)
+from taeda._scalars import _check, _check_index, _check_is_size, _check_not_implemented, _check_type, _check_value
 from taeda.futures import Future
 
 from . import _VF, _ops, torch_version, version
