@@ -188,13 +188,11 @@ def _check_outputs(outputs: tuple) -> None:
 
 
 def backward(
-    tensors: Tensor | Iterable[Tensor],
-    grad_tensors: Tensor | Iterable[Tensor | None] | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
+    tensors: Tensor | Iterable[Tensor], grad_tensors: Tensor | Iterable[Tensor | None] | None = None,
+    retain_graph: bool | None = None, create_graph: bool = False,
     grad_variables: Tensor | Iterable[Tensor | None] | None = None,
     inputs: Tensor | Iterable[Tensor] | dict[Any, Tensor] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Add the gradients of ``tensors``, weighted by ``grad_tensors``, to ``.grad`` of the leaves: ``v^T J`` of each.
 
     ``loss.backward()`` is the usual form of it.

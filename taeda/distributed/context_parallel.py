@@ -26,12 +26,8 @@ from .collectives import P2POp, all_gather, batch_isend_irecv, irecv, isend
 from .groups import get_rank, get_world_size
 
 __all__ = [
-    "context_parallel",
-    "context_parallel_shard",
-    "context_parallel_unshard",
-    "ring_attention",
-    "set_rotate_method",
-]
+    "context_parallel", "context_parallel_shard", "context_parallel_unshard", "ring_attention", "set_rotate_method",
+]  # fmt: skip
 
 _TAG = 30_001
 _DTYPES = (float32, float64, float16, bfloat16)

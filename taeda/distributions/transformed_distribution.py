@@ -36,11 +36,9 @@ class TransformedDistribution(Distribution):
     arg_constraints: ClassVar[dict] = {}
 
     def __init__(
-        self,
-        base_distribution: Distribution,
-        transforms: Transform | list[Transform],
+        self, base_distribution: Distribution, transforms: Transform | list[Transform],
         validate_args: bool | None = None,
-    ):
+    ):  # fmt: skip
         self.transforms = [transforms] if isinstance(transforms, Transform) else transforms
         if not isinstance(self.transforms, list) or not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError(f"transforms must be a Transform or a list of Transforms, but was {transforms}")

@@ -420,14 +420,9 @@ class _Exporter:
     """Records the model until its sizes may change as asked, or it is known why they may not."""
 
     def __init__(
-        self,
-        mod: Module,
-        args: tuple,
-        kwargs: dict,
-        named: dict,
-        sizes: list[list[Expr | None]],
+        self, mod: Module, args: tuple, kwargs: dict, named: dict, sizes: list[list[Expr | None]],
         roots: dict[str, Root],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.mod, self.args, self.kwargs, self.named = mod, args, kwargs, named
         self.leaves, self.in_spec = pytree.tree_flatten((args, kwargs))
         order = _order(mod, self.in_spec)

@@ -88,11 +88,9 @@ class Tracer(TracerBase):
     """
 
     def __init__(
-        self,
-        autowrap_modules: tuple[types.ModuleType, ...] = (math,),
-        autowrap_functions: tuple[Callable, ...] = (),
+        self, autowrap_modules: tuple[types.ModuleType, ...] = (math,), autowrap_functions: tuple[Callable, ...] = (),
         param_shapes_constant: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         found = [function for module in autowrap_modules for _, function in _patch.functions_in(vars(module))]
         self._autowrap_function_ids = {id(function) for function in (*found, *autowrap_functions)}
@@ -293,12 +291,9 @@ class Tracer(TracerBase):
         return flatten_fn, leaves
 
     def _proxy_placeholder(
-        self,
-        name: str,
-        concrete_args: dict[str, Any] | None,
-        sig: inspect.Signature,
+        self, name: str, concrete_args: dict[str, Any] | None, sig: inspect.Signature,
         fn_for_analysis: Callable[..., Any],
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         default: tuple = ()
         if not name.startswith("*"):
             parameter = sig.parameters[name]

@@ -67,11 +67,9 @@ class Graph:
     """
 
     def __init__(
-        self,
-        owning_module: GraphModule | None = None,
-        tracer_cls: type[Tracer] | None = None,
+        self, owning_module: GraphModule | None = None, tracer_cls: type[Tracer] | None = None,
         tracer_extras: dict[str, Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._index: dict[tuple[str, Any], dict[Node, None]] = {}
         self._len = 0
         self._numbers: dict[Node, int] | None = None
@@ -139,14 +137,9 @@ class Graph:
         self._numbers = None
 
     def create_node(
-        self,
-        op: str,
-        target: Any,
-        args: tuple | None = None,
-        kwargs: dict[str, Any] | None = None,
-        name: str | None = None,
-        type_expr: Any = None,
-    ) -> Node:
+        self, op: str, target: Any, args: tuple | None = None, kwargs: dict[str, Any] | None = None,
+        name: str | None = None, type_expr: Any = None,
+    ) -> Node:  # fmt: skip
         """Put a new Node at the point of insertion.
 
         Args:
@@ -263,13 +256,9 @@ class Graph:
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
     def call_function(
-        self,
-        the_function: Callable,
-        args: tuple | None = None,
-        kwargs: dict[str, Any] | None = None,
-        type_expr: Any = None,
-        name: str | None = None,
-    ) -> Node:
+        self, the_function: Callable, args: tuple | None = None, kwargs: dict[str, Any] | None = None,
+        type_expr: Any = None, name: str | None = None,
+    ) -> Node:  # fmt: skip
         """A call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name=name, type_expr=type_expr)
 

@@ -212,13 +212,9 @@ class GraphModule(Module):
         _folder.write(self, Path(folder), module_name)
 
     def print_readable(
-        self,
-        print_output: bool = True,
-        include_stride: bool = False,
-        include_device: bool = False,
-        colored: bool = False,
-        **options: Any,
-    ) -> str:
+        self, print_output: bool = True, include_stride: bool = False, include_device: bool = False,
+        colored: bool = False, **options: Any,
+    ) -> str:  # fmt: skip
         """Print the code, and that of GraphModules inside, with shapes and origins as comments. Returns the text."""
         text = _readable(self, self._get_name(), include_stride=include_stride, include_device=include_device)
         if print_output:

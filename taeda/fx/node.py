@@ -126,15 +126,9 @@ class Node:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        name: str,
-        op: str,
-        target: Target,
-        args: tuple,
-        kwargs: dict[str, Any],
+        self, graph: Graph, name: str, op: str, target: Target, args: tuple, kwargs: dict[str, Any],
         return_type: Any = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if op not in KINDS:
             raise AssertionError(f"op '{op}' is not in _legal_ops: {', '.join(KINDS)}")
         if op == "call_function":
@@ -302,12 +296,8 @@ class Node:
             hook(old=old, new=getattr(new, "name", new), user=self)
 
     def replace_all_uses_with(
-        self,
-        replace_with: Node,
-        delete_user_cb: Callable[[Node], bool] | None = None,
-        *,
-        propagate_meta: bool = False,
-    ) -> list[Node]:
+        self, replace_with: Node, delete_user_cb: Callable[[Node], bool] | None = None, *, propagate_meta: bool = False,
+    ) -> list[Node]:  # fmt: skip
         """Use ``replace_with`` in place of this Node, in every user for which ``delete_user_cb`` is true.
 
         Args:
@@ -386,12 +376,9 @@ class Node:
         return False
 
     def normalized_arguments(
-        self,
-        root: Any,
-        arg_types: tuple | None = None,
-        kwarg_types: dict[str, Any] | None = None,
+        self, root: Any, arg_types: tuple | None = None, kwarg_types: dict[str, Any] | None = None,
         normalize_to_only_use_kwargs: bool = False,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """The arguments by name, as far as the signature of the target tells; None if it does not."""
         if self.op == "call_function":
             return normalize_function(
@@ -415,12 +402,9 @@ class Node:
         return _names.qualified_name(target)
 
     def format_node(
-        self,
-        placeholder_names: list[str] | None = None,
-        maybe_return_typename: list[str] | None = None,
-        *,
+        self, placeholder_names: list[str] | None = None, maybe_return_typename: list[str] | None = None, *,
         include_tensor_metadata: bool = False,
-    ) -> str | None:
+    ) -> str | None:  # fmt: skip
         """The Node as ``print(graph)`` shows it."""
         shown = f"{_type_repr(self.type)} " if self.type else ""
         head = f"%{self.name} : {shown}[num_users={len(self.users)}] = {self.op}"

@@ -140,13 +140,9 @@ def type_matches(signature_type: Any, argument_type: Any) -> bool:
 
 
 def normalize_function(
-    target: Callable,
-    args: tuple,
-    kwargs: dict[str, Any] | None = None,
-    arg_types: tuple | None = None,
-    kwarg_types: dict[str, Any] | None = None,
-    normalize_to_only_use_kwargs: bool = False,
-) -> ArgsKwargsPair | None:
+    target: Callable, args: tuple, kwargs: dict[str, Any] | None = None, arg_types: tuple | None = None,
+    kwarg_types: dict[str, Any] | None = None, normalize_to_only_use_kwargs: bool = False,
+) -> ArgsKwargsPair | None:  # fmt: skip
     """The arguments of a call of ``target`` by name, defaults filled in.
 
     Args:
@@ -169,12 +165,9 @@ def normalize_function(
 
 
 def normalize_module(
-    root: Module,
-    target: str,
-    args: tuple,
-    kwargs: dict[str, Any] | None = None,
+    root: Module, target: str, args: tuple, kwargs: dict[str, Any] | None = None,
     normalize_to_only_use_kwargs: bool = False,
-) -> ArgsKwargsPair | None:
+) -> ArgsKwargsPair | None:  # fmt: skip
     """:func:`normalize_function` for a call of a submodule."""
     try:
         module = root.get_submodule(target)

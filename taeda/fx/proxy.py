@@ -68,14 +68,9 @@ class TracerBase:
     node_name_to_scope: dict[str, tuple[str, Any]]
 
     def create_node(
-        self,
-        kind: str,
-        target: Any,
-        args: tuple,
-        kwargs: dict[str, Any],
-        name: str | None = None,
+        self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], name: str | None = None,
         type_expr: Any = None,
-    ) -> Node:
+    ) -> Node:  # fmt: skip
         """Put a Node into the graph. Arguments are Nodes, not Proxies."""
         if kind == "call_function" and self.check_mutable_operations:
             check_for_mutable_operation(target, args, kwargs)
@@ -96,15 +91,9 @@ class TracerBase:
         return Proxy(node, self)
 
     def create_proxy(
-        self,
-        kind: str,
-        target: Any,
-        args: tuple,
-        kwargs: dict[str, Any],
-        name: str | None = None,
-        type_expr: Any = None,
-        proxy_factory_fn: Callable[[Node], Proxy] | None = None,
-    ) -> Any:
+        self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any], name: str | None = None,
+        type_expr: Any = None, proxy_factory_fn: Callable[[Node], Proxy] | None = None,
+    ) -> Any:  # fmt: skip
         """Put a Node into the graph, from arguments with Proxies in them; gives its Proxy.
 
         Args:

@@ -52,14 +52,11 @@ def replace_pattern(
 
 
 def replace_pattern_with_filters(
-    gm: GraphModule,
-    pattern: Callable[..., Any] | Graph | GraphModule,
+    gm: GraphModule, pattern: Callable[..., Any] | Graph | GraphModule,
     replacement: Callable[..., Any] | Graph | GraphModule | None = None,
-    match_filters: list[Callable[[InternalMatch, Graph, Graph], bool]] | None = None,
-    ignore_literals: bool = False,
-    replacement_callback: Callable[[InternalMatch, Graph, Graph], Graph] | None = None,
-    node_name_match: str = "",
-) -> list[ReplacedPatterns]:
+    match_filters: list[Callable[[InternalMatch, Graph, Graph], bool]] | None = None, ignore_literals: bool = False,
+    replacement_callback: Callable[[InternalMatch, Graph, Graph], Graph] | None = None, node_name_match: str = "",
+) -> list[ReplacedPatterns]:  # fmt: skip
     """:func:`replace_pattern` of the occurrences that all ``match_filters`` take.
 
     Args:
@@ -85,14 +82,9 @@ def _graph_of(program: Any) -> Graph:
 
 
 def _replace_pattern(
-    gm: GraphModule,
-    pattern: Any,
-    replacement: Any = None,
-    match_filters: list[Callable] | None = None,
-    ignore_literals: bool = False,
-    replacement_callback: Callable | None = None,
-    node_name_match: str = "",
-) -> list[ReplacedPatterns]:
+    gm: GraphModule, pattern: Any, replacement: Any = None, match_filters: list[Callable] | None = None,
+    ignore_literals: bool = False, replacement_callback: Callable | None = None, node_name_match: str = "",
+) -> list[ReplacedPatterns]:  # fmt: skip
     from .passes.utils.matcher_utils import SubgraphMatcher
 
     graph, pattern_graph = gm.graph, _graph_of(pattern)

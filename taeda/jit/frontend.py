@@ -389,17 +389,6 @@ _EXPRESSIONS: dict[type, Callable] = {
 }  # fmt: skip
 
 __all__ = [
-    "FORM_NAMES",
-    "Form",
-    "Frontend",
-    "FrontendError",
-    "FunctionRef",
-    "Method",
-    "NotSupportedError",
-    "OpName",
-    "Parts",
-    "Sugar",
-    "TypeRef",
-    "UnsupportedNodeError",
-    "Value",
-]
+    "FORM_NAMES", "Form", "Frontend", "FrontendError", "FunctionRef", "Method", "NotSupportedError", "OpName", "Parts",
+    "Sugar", "TypeRef", "UnsupportedNodeError", "Value",
+]  # fmt: skip

@@ -347,13 +347,9 @@ class Function:
     """
 
     def __init__(
-        self,
-        name: str,
-        parameters: list[Parameter],
-        result: Type | None,
-        define: Callable[[Function], None] | None = None,
-        owner: ClassType | None = None,
-    ) -> None:
+        self, name: str, parameters: list[Parameter], result: Type | None,
+        define: Callable[[Function], None] | None = None, owner: ClassType | None = None,
+    ) -> None:  # fmt: skip
         self.qualified, self.parameters, self._result = name, parameters, result
         self.name = name.rpartition(".")[2]
         self.owner = owner

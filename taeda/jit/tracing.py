@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,8 @@ from .. import _core, nn, random
 from .._core import Op, Tensor
 from .._core.callbacks import callbacks
 from ..autograd import no_grad
-from ..nn._recorded import Lasting, distinct, is_value, refuse_storages
+from ..nn._recorded import Recorder as RecordingMode
+from ..nn._recorded import distinct, is_value, refuse_storages
 from ..ops.meta import place_of
 from ..ops.recurrent import _layer_in_ops
 from ..ops.table import asked_for, trait
@@ -52,8 +52,6 @@ from .types import (
     type_of,
 )
 
-_thread = threading.local()
-
 
 class TracerWarning(Warning):
     """A trace may not hold for other inputs: Python read a value off a tensor, or results differ when it runs again."""
@@ -78,30 +76,25 @@ class _NoSource(Source):
         raise _NoForm(message)
 
 
-def current() -> Any:
-    """The recorder of this thread's trace, or None."""
-    return getattr(_thread, "recorder", None)
-
-
-class Recorder:
-    """The recording mode. It is below all others, so that it sees the computed ops.
+class Recorder(RecordingMode):
+    """The recording mode.
 
     Args:
         function: what is recorded, whose parameters stand for ``values``.
+        root: the module whose method is recorded.
     """
 
-    composites = True
+    _tracers = 1
 
     def __init__(self, function: ir.Function, values: list[Any], root: nn.Module | None = None) -> None:
+        super().__init__(root)
         self.function = function
         self.front = SourceFrontend(function, _NoSource(""), lambda name: None)
         self.body: list[ir.Stmt] = []
         self.known: dict[int, ir.Expr] = {}
-        self.alive: list[Any] = []
-        self.made: dict[Any, Tensor] = {}  # from Python's values in this run, by their places
+        self.kept: list[Any] = []  # the values of ``known``, which live on, so that ids are theirs
         self.node = ast.Pass()
         self.quiet = 0
-        self.lasting = Lasting(root)
         self.unread: dict[int, ir.Stmt] = {}  # sizes that no op was given yet
         self.modules: list[tuple[nn.Module, Any]] = []  # recorded as calls, with the called functions
         names = [p.name for p in function.parameters]
@@ -136,7 +129,7 @@ class Recorder:
         """Let ``e`` stand for a value, and for its elements."""
         if isinstance(value, Tensor):
             self.known[id(value)] = e
-            self.alive.append(value)
+            self.kept.append(value)
         elif isinstance(value, (tuple, list)):
             for i, part in enumerate(value):
                 inner: ir.Expr = (
@@ -151,7 +144,7 @@ class Recorder:
         """Let ``e``, or its elements, stand for named tuples: their types have names."""
         if hasattr(value, "_fields"):
             self.known[id(value)] = e
-            self.alive.append(value)
+            self.kept.append(value)
         elif isinstance(value, tuple):
             for i, part in enumerate(value):
                 if hasattr(part, "_fields"):
@@ -189,13 +182,12 @@ class Recorder:
 
     def _anew(self, x: Tensor) -> ir.Expr | None:
         """A copy of the values that ``x`` was made of: the program may write to it, in every run."""
-        with _recording(None):
-            made = None if x.requires_grad or not self.made else self.made.pop(place_of(x), None)
-            value = None if made is None else ir.Const(made.clone(), TENSOR)
-        if made is None or value is None:
+        found = self.taken(x)
+        if found is None:
             return None
+        made, value = found
         variable = self.front.new_variable(f"v{self.front.places}", TENSOR)
-        self.body.append(ir.Assign(variable, self.front.op("aten::clone", [value], {}, self.node)))
+        self.body.append(ir.Assign(variable, self.front.op("aten::clone", [ir.Const(value, TENSOR)], {}, self.node)))
         if made is x:
             return variable
         self.know(made, variable)
@@ -203,9 +195,9 @@ class Recorder:
 
     def _detached(self, x: Tensor) -> ir.Expr | None:
         """The expression of ``t.detach()`` or ``t.data``, which no op makes, if the trace knows ``t``."""
-        with _recording(None):
+        with self.recording(None):
             place = place_of(x)
-            found = next((t for t in reversed(self.alive) if place is not None and place_of(t) == place), None)
+            found = next((t for t in reversed(self.kept) if place is not None and place_of(t) == place), None)
         if found is None:
             return None
         variable = self.front.new_variable(f"v{self.front.places}", TENSOR)
@@ -236,7 +228,7 @@ class Recorder:
         if not self.quiet:
             kind = "boolean" if x.dtype is _core.bool_ else "number"
             self.warn(f"Converting a tensor to a Python {kind} might cause the trace to be incorrect")
-        with _recording(None):
+        with self.recording(None):
             return x.item()
 
     def warn(self, text: str, level: int = 4) -> None:
@@ -249,28 +241,17 @@ class Recorder:
             stacklevel=level,
         )
 
-    def note_made(self, x: Tensor) -> Tensor:
-        """A tensor that the function makes of Python's values."""
-        with _recording(None):
-            place = None if x.requires_grad else place_of(x)  # a leaf is not written
-        if place is not None:
-            self.made.setdefault(place, x)
-        return x
-
     def note_detached(self, source: Tensor, made: Tensor) -> None:
         """``made`` is ``source.detach()`` or ``source.data``, which no op makes."""
         self.record(self.front.op("aten::detach", [self.express(source)], {}, self.node), made)
 
-    def holds(self, storage: Any) -> bool:
-        """Whether ``storage`` is memory of the program's tensors."""
-        with _recording(None):
-            return self.lasting.holds(storage, self.alive)
+    def alive(self) -> list[Any]:
+        return self.kept
 
     def by_python(self, what: str, source: Tensor | None) -> bool:
         """Values that Python reads, or a tensor made of Python's values: constants of the trace. Returns whether the
         trace has read the values, so that a write by Python would be lost."""
-        with _recording(None):
-            read = source is not None and place_of(source) not in self.made
+        read = self.was_read(source)
         if self.quiet:
             return read
         if source is not None:
@@ -370,7 +351,7 @@ class Recorder:
         name = getattr(function, "__name__", "")
         if name in _IN_OPS:
             run, count = _IN_OPS[name]
-            with _recording(self):
+            with self.recording(self):
                 made = tuple(run(*args[:-1]))
             return made + (None,) * (count - len(made))
         if not isinstance(function, Op):
@@ -385,7 +366,7 @@ class Recorder:
         if rule is not None and not function.writes:
             bound = dict(zip(function.params, function.defaults, strict=True))
             bound |= dict(zip(function.params, args, strict=False)) | kwargs
-            with _recording(self):
+            with self.recording(self):
                 return rule(*[bound[n] for n in asked_for(rule)])
         if trait(function, "batch") == "check":
             return function(*args, **kwargs)  # Python reads its result, and may raise: no step of a trace
@@ -440,7 +421,7 @@ class Recorder:
             e = self.front.apply(callee, given, named, self.node)
         except (_NoForm, NoType):
             return run()
-        with _recording(None):
+        with self.recording(None):
             result = run()
             if isinstance(result, Tensor) and id(result) in self.known:  # it may be another tensor for other inputs
                 result = result.view_as(result)
@@ -461,7 +442,7 @@ class Recorder:
         places, named = op._complete(args, kwargs)
         given = [self.express(x) for x in places], {name: self.express(x) for name, x in named.items()}
         e = self.front.op(op._qualname, *given, self.node)
-        with _recording(None):
+        with self.recording(None):
             result = op._run(*args, **kwargs)
         number = next((x for x in pytree.tree_leaves(result) if isinstance(x, (bool, int, float))), None)
         if number is not None:
@@ -529,7 +510,7 @@ def _kept(recorder: Recorder, module: nn.Module, callee: Any) -> Callable:
     forward = module.forward
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current() is not recorder:
+        if Recorder.current() is not recorder:
             return forward(*args, **kwargs)
         return recorder.call_module(callee, forward, args, kwargs)
 
@@ -556,21 +537,6 @@ def _of_floats(x: Any, wanted: Any) -> Any:
 
 #: Ops of recurrent networks, in ops that the language has, and how many results they have with what derivatives need.
 _IN_OPS: dict[str, tuple[Callable, int]] = {"_recurrent_layer": (_layer_in_ops, 5)}
-
-
-@contextmanager
-def _recording(recorder: Recorder | None) -> Iterator[None]:
-    before, stack = current(), _core.mode_stack()
-    _thread.recorder = recorder
-    _core.count_tracers(1)
-    rest = [m for m in stack if not isinstance(m, Recorder)]
-    _core.set_mode_stack(rest if recorder is None else [recorder, *rest])
-    try:
-        yield
-    finally:
-        _core.set_mode_stack(stack)
-        _thread.recorder = before
-        _core.count_tracers(-1)
 
 
 def _traced_sizes(t: Tensor) -> _core.Size:
@@ -624,7 +590,7 @@ def _record(
     own = [Parameter("self", owner, REQUIRED)] if owner is not None else []
     function = ir.Function(name, [*own, *parameters], None, None, owner)
     recorder = Recorder(function, values, module)
-    with _recording(recorder), recorder.keeping():
+    with recorder.recording(recorder), recorder.keeping():
         result = f(*values[:count], **dict(zip(names[count:], values[count:], strict=True)))
     recorder.lasting.check("jit.trace")  # of new tensors ``check_trace`` tells
     recorder.finish(result, strict)
@@ -802,4 +768,4 @@ def _get_trace_graph(
     return (graph.build(function), result, args) if return_inputs else (graph.build(function), result)
 
 
-HOOKS["recorder"] = current
+HOOKS["recorder"] = Recorder.current

@@ -216,14 +216,9 @@ class Parameter:
     __slots__ = ("broadcast", "convert", "default", "keyword", "name", "type")
 
     def __init__(
-        self,
-        name: str,
-        type: Type,
-        default: Any = REQUIRED,
-        keyword: bool = False,
-        broadcast: int = 0,
+        self, name: str, type: Type, default: Any = REQUIRED, keyword: bool = False, broadcast: int = 0,
         convert: str = "",
-    ):
+    ):  # fmt: skip
         self.name, self.type, self.default, self.keyword = name, type, default, keyword
         self.broadcast, self.convert = broadcast, convert
 

@@ -470,15 +470,9 @@ def merge(f: Function, op: str, dtype: str, outs: tuple[str, ...], together: int
 
 
 def join_chunks(
-    f: Function,
-    op: str,
-    dtype: str,
-    outs: tuple[str, ...],
-    thread: Value,
-    threads: int,
-    barrier: Callable[[], None],
+    f: Function, op: str, dtype: str, outs: tuple[str, ...], thread: Value, threads: int, barrier: Callable[[], None],
     together: int = 1,
-) -> None:
+) -> None:  # fmt: skip
     """The body of :func:`merge` for one of several threads, which all wait at a barrier.
 
     ``together``: units are so many neighbouring rows, and neighbouring threads have one after the other.

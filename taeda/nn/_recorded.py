@@ -1,17 +1,21 @@
-"""Tensors from outside of a program that is recorded: they last from one run to the next."""
+"""What recorders of programs share: tensors from outside, which last from one run to the next, and the mode's place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from .. import _core
 from .._core import Storage, Tensor
 from .._core.tensor import new_generation
+from ..ops.meta import place_of
 from ..ops.table import trait
 from ..utils import _pytree as pytree
 from .modules.module import Module
 
-__all__ = ["Lasting", "distinct", "form_of", "is_value", "refuse_form", "refuse_storages", "tensors_of"]
+__all__ = ["Lasting", "Recorder", "distinct", "form_of", "is_value", "refuse_form", "refuse_storages", "tensors_of"]
 
 
 def form_of(x: Tensor) -> tuple:
@@ -128,3 +132,74 @@ def refuse_form(who: str, before: tuple, now: tuple, name: str = "a tensor") -> 
             f"{who}: {name}, which lasts from run to run, gets another form: dtype, sizes and strides {now}, before "
             f"{before}. The next run would need another program; change the form of a view of it, such as x.view_as(x)"
         )
+
+
+class Recorder:
+    """A mode that records the ops of a program, which runs on real tensors. It is below all other modes, so that it
+    sees the computed ops. Each subclass records apart from the others.
+
+    Args:
+        root: what is recorded.
+    """
+
+    composites = True
+    _thread: Any
+    _tracers = 0  #: how many tracers one counts as, while which sizes are those of the trace
+
+    def __init_subclass__(cls) -> None:
+        cls._thread = threading.local()
+
+    def __init__(self, root: Any = None) -> None:
+        self.lasting = Lasting(root)
+        self.made: dict[Any, Tensor] = {}  # from Python's values in this run, by their places
+
+    @classmethod
+    def current(cls) -> Any:
+        """The recorder of this thread, or None."""
+        return getattr(cls._thread, "recorder", None)
+
+    @classmethod
+    @contextmanager
+    def recording(cls, recorder: Recorder | None) -> Iterator[None]:
+        """``recorder`` records within it; None: none of this class does."""
+        before, stack = cls.current(), _core.mode_stack()
+        cls._thread.recorder = recorder
+        _core.count_tracers(cls._tracers)
+        rest = [mode for mode in stack if not isinstance(mode, cls)]
+        _core.set_mode_stack(rest if recorder is None else [recorder, *rest])
+        try:
+            yield
+        finally:
+            _core.set_mode_stack(stack)
+            cls._thread.recorder = before
+            _core.count_tracers(-cls._tracers)
+
+    def alive(self) -> Iterable[Any]:
+        """The tensors that the program has made or read, among others."""
+        raise NotImplementedError
+
+    def holds(self, storage: Storage) -> bool:
+        """Whether ``storage`` is memory of the program's tensors."""
+        with self.recording(None):
+            return self.lasting.holds(storage, self.alive())
+
+    def note_made(self, x: Tensor) -> Tensor:
+        """A tensor that the program makes of Python's values: in-place ops write to a copy, in every run."""
+        with self.recording(None):
+            place = None if x.requires_grad else place_of(x)  # a leaf is not written
+        if place is not None:
+            self.made.setdefault(place, x)
+        return x
+
+    def taken(self, x: Any) -> tuple[Tensor, Tensor] | None:
+        """The tensor of :meth:`note_made` that ``x`` is, or shows, and a copy of its values. None at the next call."""
+        if not self.made or not isinstance(x, Tensor) or x.requires_grad:
+            return None
+        with self.recording(None):
+            made = self.made.pop(place_of(x), None)
+            return None if made is None else (made, made.clone())
+
+    def was_read(self, source: Tensor | None) -> bool:
+        """Whether Python, which reads ``source``, has values of it that the program computes."""
+        with self.recording(None):
+            return source is not None and place_of(source) not in self.made

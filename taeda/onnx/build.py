@@ -126,12 +126,9 @@ class Builder:
             node.attributes["outputs"] = len(proto.output)
 
     def _function(
-        self,
-        key: tuple,
-        proto: FunctionProto,
-        attributes: dict[str, AttributeProto],
+        self, key: tuple, proto: FunctionProto, attributes: dict[str, AttributeProto],
         opsets: dict[str, int] | None = None,
-    ) -> Graph:
+    ) -> Graph:  # fmt: skip
         """The body of a function, called with ``attributes``: made once for each set of them.
 
         ``opsets`` are versions that it has where it names none.

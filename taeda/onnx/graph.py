@@ -109,13 +109,9 @@ class Graph:
     """
 
     def __init__(
-        self,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        nodes: list[Node],
-        weights: dict[str, Weight] | None = None,
-        closed: bool = False,
-    ):
+        self, inputs: Sequence[str], outputs: Sequence[str], nodes: list[Node],
+        weights: dict[str, Weight] | None = None, closed: bool = False,
+    ):  # fmt: skip
         self.inputs, self.outputs, self.nodes = tuple(inputs), tuple(outputs), nodes
         self.weights = weights = weights or {}
         self.closed = closed

@@ -80,14 +80,9 @@ def _export(module: Module, args: tuple | None, kwargs: dict | None, dynamic_sha
 
 
 def _build_for(
-    target: str,
-    program: ExportedProgram | Module,
-    path: Path,
-    args: tuple | None,
-    kwargs: dict | None,
-    name: str,
+    target: str, program: ExportedProgram | Module, path: Path, args: tuple | None, kwargs: dict | None, name: str,
     weights: str,
-) -> Path:
+) -> Path:  # fmt: skip
     """Build in a process of its own: kernels and how work is cut depend on the machine, and are kept by a process."""
     if target not in TARGETS:
         raise ValueError(f"build: expected target to be one of {', '.join(TARGETS)}, got {target!r}")

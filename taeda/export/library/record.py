@@ -248,17 +248,9 @@ class _Reader:
         return name
 
     def _launch(
-        self,
-        i: int,
-        kernel: int,
-        first: int,
-        count: int,
-        numbers: tuple,
-        total: int,
-        grain: int,
-        small: bool,
+        self, i: int, kernel: int, first: int, count: int, numbers: tuple, total: int, grain: int, small: bool,
         flags: int,
-    ) -> Launch:
+    ) -> Launch:  # fmt: skip
         if kernel == 0:
             raise NotImplementedError("build: the model runs an optimiser; expected one for inference")
         what, inside = self._kernel(kernel, i), []

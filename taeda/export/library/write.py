@@ -34,14 +34,9 @@ MOST_SIZES = 4096
 
 
 def write_library(
-    program: ExportedProgram | Module,
-    path: Path,
-    args: tuple | None,
-    kwargs: dict | None,
-    name: str,
-    machine: Target,
+    program: ExportedProgram | Module, path: Path, args: tuple | None, kwargs: dict | None, name: str, machine: Target,
     beside: bool = False,
-) -> Path:
+) -> Path:  # fmt: skip
     """Do the work of ``build`` for a machine whose kernels this process plans; returns the path of the header."""
     if "linux" not in machine.triple:
         raise NotImplementedError(f"build: libraries are for Linux, this is {machine.triple}; pass target='arm64'")

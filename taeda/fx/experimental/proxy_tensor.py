@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from operator import getitem
 from typing import Any
 
 from taeda._core import Op, Tensor
 from taeda.nn import Module, Parameter
-from taeda.nn._recorded import Lasting, distinct, is_value, refuse_storages
+from taeda.nn._recorded import Recorder, distinct, is_value, refuse_storages
 from taeda.ops.meta import place_of
 from taeda.ops.table import trait
 from taeda.utils import _pytree as pytree
@@ -29,16 +27,6 @@ from ..proxy import Proxy
 from . import _control_flow
 
 __all__ = ["PythonKeyTracer", "dispatch_trace", "get_innermost_proxy_mode", "get_proxy_mode", "make_fx"]
-
-_thread = threading.local()
-
-
-def get_proxy_mode() -> Any:
-    """The mode that records on this thread, or None."""
-    return getattr(_thread, "mode", None)
-
-
-get_innermost_proxy_mode = get_proxy_mode
 
 
 class PythonKeyTracer(Tracer):
@@ -60,18 +48,17 @@ class PythonKeyTracer(Tracer):
         return super().create_arg(a)
 
 
-class _Recorder:
-    """The mode, below all others, so that it sees the computed ops. It records an op, and runs it."""
+class _Recorder(Recorder):
+    """The mode. It records an op, and runs it."""
 
-    composites = True
     records = True  #: what others write to memory it does not see
 
     def __init__(
         self, tracer: PythonKeyTracer, decompositions: dict[Any, Callable], outer: _Recorder | None = None,
         root: Any = None,
     ) -> None:  # fmt: skip
+        super().__init__(root)
         self.tracer, self.outer = tracer, outer
-        self.lasting = Lasting(root)
         self.derived: dict[int, set[int]] = {}  # from which memory that lasts that of other tensors is computed
         self.read: set[int] = set()  # addresses of memory that lasts, whose values Python has
         self.captured: list[Tensor] = []  # tensors that the outer program made
@@ -80,7 +67,6 @@ class _Recorder:
         self.places: dict[Any, Proxy] = {}
         self.outside: dict[int, Tensor] = {}  # constants and parameters, that no step made
         self.varying: set[int] = set()  # addresses of memory whose values differ between runs
-        self.made: dict[Any, Tensor] = {}  # from Python's values in this run, by their places
 
     def track(self, tensor: Tensor, proxy: Proxy, alone: bool = False) -> None:
         """Let ``proxy`` stand for ``tensor``, and unless it is ``alone`` for unknown aliases of it."""
@@ -111,7 +97,7 @@ class _Recorder:
     def item(self, x: Tensor) -> Any:
         """The number of a tensor that is the same in every run."""
         self.by_python("number", x)
-        with _recording(None):
+        with self.recording(None):
             return x.item()
 
     def by_python(self, what: str, source: Tensor | None) -> bool:
@@ -122,16 +108,16 @@ class _Recorder:
                 f"make_fx: a tensor that depends on the inputs is converted to a Python {what}, which would be the "
                 "example's in every run. Compute it with ops: cond for a condition, where for a choice"
             )
-        with _recording(None):
-            if source is not None:
+        if source is not None:
+            with self.recording(None):
                 self.read |= self._sources(source)
-            return source is not None and place_of(source) not in self.made
+        return self.was_read(source)
+
+    def alive(self) -> list[Tensor]:
+        return [x for x, _ in self.known.values()]
 
     def holds(self, storage: Any) -> bool:
-        """Whether ``storage`` is memory of the program's tensors."""
-        with _recording(None):
-            own = self.lasting.holds(storage, [x for x, _ in self.known.values()])
-            return own or (self.outer is not None and self.outer.holds(storage))
+        return super().holds(storage) or (self.outer is not None and self.outer.holds(storage))
 
     def _sources(self, x: Tensor) -> set[int]:
         """The memory that lasts from which ``x`` is computed."""
@@ -166,7 +152,7 @@ class _Recorder:
             pred, *args = args  # type: ignore[assignment]
         elif name != "while_loop":
             return NotImplemented
-        with _recording(None):
+        with self.recording(None):
             return _control_flow.record(self, name, args[:2], args[2], pred)
 
     def sub_graph(self, f: Callable, leaves: list, spec: Any, captured: list, outside: list) -> tuple:
@@ -177,7 +163,7 @@ class _Recorder:
         for i, x in enumerate((*given, *outside)):
             inner.track(x, inner.tracer.create_proxy("placeholder", f"arg{i}_1", (), {}))
         inner.varying = self.varying | set(map(_memory, given))
-        with _recording(inner):
+        with self.recording(inner):
             results, out_spec = pytree.tree_flatten(f(*pytree.tree_unflatten(given, spec)))
         inner.lasting.check("make_fx")
         value = tuple(inner.known_of(x) if isinstance(x, Tensor) else x for x in results)
@@ -197,22 +183,11 @@ class _Recorder:
         self._track_all(result, self.tracer.create_proxy("call_function", function, args, {}))
         self.varying |= set(map(_memory, result))
 
-    def note_made(self, x: Tensor) -> Tensor:
-        """A tensor that the function makes of Python's values: in-place ops write to a copy, in every run."""
-        with _recording(None):
-            place = None if x.requires_grad else place_of(x)  # a leaf is not written
-        if place is not None:
-            self.made.setdefault(place, x)
-        return x
-
     def make_anew(self, x: Any) -> None:
         """Record the copy of what :meth:`note_made` has seen, with its values before an op reads or writes it."""
-        with _recording(None):
-            made = None if not isinstance(x, Tensor) or x.requires_grad else self.made.pop(place_of(x), None)
-        if made is not None:
-            with _recording(None):
-                value = made.clone()
-            self.track(made, self.tracer.create_proxy("call_method", "clone", (value,), {}))
+        found = self.taken(x)
+        if found is not None:
+            self.track(found[0], self.tracer.create_proxy("call_method", "clone", found[1:], {}))
 
     def handle(self, function: Any, args: tuple, kwargs: dict) -> Any:
         """Called by the core for every op and composite."""
@@ -227,7 +202,7 @@ class _Recorder:
                 _core.set_mode_stack(stack)
         other = self.decompositions.get(function)
         if other is not None:
-            with _recording(self):
+            with self.recording(self):
                 result = other(*args, **kwargs)
             if result is not NotImplemented:
                 return result
@@ -242,8 +217,7 @@ class _Recorder:
             return result
         refuse_storages(function, args, kwargs)
         for x in pytree.tree_leaves((args, kwargs)):
-            if self.made:
-                self.make_anew(x)
+            self.make_anew(x)
             self.of(x)  # as it is before the call
         result = function(*args, **kwargs)
         if any(isinstance(x, Tensor) for x in pytree.tree_leaves(result)):
@@ -255,15 +229,14 @@ class _Recorder:
         if op.composite:
             return NotImplemented
         args, kwargs = op._without_defaults(args, kwargs)
-        with _recording(None):
+        with self.recording(None):
             result = op._run(*args, **kwargs)
         self.record(op._overload, args, kwargs, result)
         return result
 
     def note_detached(self, source: Tensor, made: Tensor) -> None:
         """Record ``made``, which is ``source.detach()`` or ``source.data``: no op makes it, so no call tells of it."""
-        if self.made:
-            self.make_anew(source)
+        self.make_anew(source)
         self.track(made, self.tracer.create_proxy("call_method", "detach", (self.of(source),), {}), alone=True)
 
     def record(self, function: Any, args: tuple, kwargs: dict, result: Any) -> None:
@@ -295,18 +268,7 @@ def _memory(x: Tensor) -> int:
     return x.untyped_storage()._address() if x._without_memory is None else -id(x)
 
 
-@contextmanager
-def _recording(mode: _Recorder | None) -> Iterator[None]:
-    """``mode`` records within it; None: nothing does."""
-    before, stack = get_proxy_mode(), _core.mode_stack()
-    _thread.mode = mode
-    rest = [other for other in stack if not isinstance(other, _Recorder)]
-    _core.set_mode_stack(rest if mode is None else [mode, *rest])
-    try:
-        yield
-    finally:
-        _core.set_mode_stack(stack)
-        _thread.mode = before
+get_proxy_mode = get_innermost_proxy_mode = _Recorder.current
 
 
 def _names_of(f: Any, count: int) -> list[str]:
@@ -325,11 +287,9 @@ def dispatch_trace(root: Any, tracer: Tracer, concrete_args: tuple | None = None
 
 
 def make_fx(
-    f: Callable[..., Any],
-    decomposition_table: dict[Any, Callable] | None = None,
-    tracing_mode: str = "real",
+    f: Callable[..., Any], decomposition_table: dict[Any, Callable] | None = None, tracing_mode: str = "real",
     **options: Any,
-) -> Callable[..., GraphModule]:
+) -> Callable[..., GraphModule]:  # fmt: skip
     """``make_fx(f)(*args)`` is a module with a Graph of the ops that ``f(*args)`` calls: those of derivatives and of
     ``func`` transformations too. Python's control flow and sizes are as they were for these arguments.
 
@@ -363,7 +323,7 @@ def _trace(f: Callable, args: tuple, decompositions: dict) -> GraphModule:
             if isinstance(leaf, Tensor):
                 mode.track(leaf, proxy)
                 mode.varying.add(_memory(leaf))
-    with _recording(mode):
+    with mode.recording(mode):
         result = f(*pytree.tree_unflatten(leaves, spec))
     mode.lasting.check("make_fx")
     outputs, out_spec = pytree.tree_flatten(result)

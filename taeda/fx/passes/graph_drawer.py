@@ -73,16 +73,10 @@ class FxGraphDrawer:
     """
 
     def __init__(
-        self,
-        graph_module: GraphModule,
-        name: str,
-        ignore_getattr: bool = False,
-        ignore_parameters_and_buffers: bool = False,
-        skip_node_names_in_args: bool = True,
-        parse_stack_trace: bool = False,
-        dot_graph_shape: str | None = None,
-        normalize_args: bool = False,
-    ) -> None:
+        self, graph_module: GraphModule, name: str, ignore_getattr: bool = False,
+        ignore_parameters_and_buffers: bool = False, skip_node_names_in_args: bool = True,
+        parse_stack_trace: bool = False, dot_graph_shape: str | None = None, normalize_args: bool = False,
+    ) -> None:  # fmt: skip
         self._name = name
         self.dot_graph_shape = dot_graph_shape or "record"
         self.normalize_args = normalize_args

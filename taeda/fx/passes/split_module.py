@@ -169,17 +169,10 @@ class _Split:
 
 
 def split_module(
-    m: GraphModule,
-    root_m: Module,
-    split_callback: Callable[[Node], Any],
-    qualname_map: dict[str, str] | None = None,
-    keep_original_order: bool | None = False,
-    keep_original_node_name: bool | None = False,
-    keep_original_input_name: bool = True,
-    *,
-    partition_affix: str | None = None,
-    **options: Any,
-) -> GraphModule:
+    m: GraphModule, root_m: Module, split_callback: Callable[[Node], Any], qualname_map: dict[str, str] | None = None,
+    keep_original_order: bool | None = False, keep_original_node_name: bool | None = False,
+    keep_original_input_name: bool = True, *, partition_affix: str | None = None, **options: Any,
+) -> GraphModule:  # fmt: skip
     """A module that calls ``submod_0``, ``submod_1`` and so on, which have the Nodes of ``m`` among them.
 
     Args:

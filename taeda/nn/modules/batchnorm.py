@@ -196,16 +196,9 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
     """Takes ``num_features`` from the first input."""
 
     def __init__(
-        self,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
+        self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device: Any = None, dtype: Any = None, *,
         bias=True,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
         self.affine = affine
         self.track_running_stats = track_running_stats

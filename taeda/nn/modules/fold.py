@@ -41,13 +41,9 @@ class Fold(Module):
     _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
     def __init__(
-        self,
-        output_size: Any,
-        kernel_size: int | Sequence[int],
-        dilation: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
-        stride: int | Sequence[int] = 1,
-    ) -> None:
+        self, output_size: Any, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0, stride: int | Sequence[int] = 1,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.output_size = output_size
         self.kernel_size = kernel_size
@@ -88,12 +84,9 @@ class Unfold(Module):
     _shown = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(
-        self,
-        kernel_size: int | Sequence[int],
-        dilation: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
+        self, kernel_size: int | Sequence[int], dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
         stride: int | Sequence[int] = 1,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.kernel_size = kernel_size
         self.dilation: Any = dilation

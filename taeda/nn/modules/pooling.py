@@ -48,14 +48,10 @@ class _MaxPoolNd(_Pool):
     _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
-        self,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
-        return_indices: bool = False,
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, return_indices: bool = False,
         ceil_mode: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
@@ -131,11 +127,9 @@ class _MaxUnpoolNd(_Pool):
     _dims = 0
 
     def __init__(
-        self,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
         padding: int | Sequence[int] = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         full = _ntuple(self._dims)
         self.kernel_size = full(kernel_size)
@@ -248,13 +242,9 @@ class AvgPool1d(_AvgPoolNd):
     __constants__ = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
 
     def __init__(
-        self,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
-        padding: int | Sequence[int] = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
+        self, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+    ) -> None:  # fmt: skip
         full = _ntuple(1)
         stride = stride if stride is not None else kernel_size
         super().__init__(full(kernel_size), full(stride), full(padding), ceil_mode, count_include_pad)
@@ -309,13 +299,9 @@ class _FractionalMaxPoolNd(_Pool):
     _dims = 0
 
     def __init__(
-        self,
-        kernel_size: int | Sequence[int],
-        output_size: Any = None,
-        output_ratio: Any = None,
-        return_indices: bool = False,
-        _random_samples: Tensor | None = None,
-    ) -> None:
+        self, kernel_size: int | Sequence[int], output_size: Any = None, output_ratio: Any = None,
+        return_indices: bool = False, _random_samples: Tensor | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         full = _ntuple(self._dims)
         self.kernel_size = full(kernel_size)
@@ -384,12 +370,9 @@ class _LPPoolNd(_Pool):
     _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(
-        self,
-        norm_type: float,
-        kernel_size: int | Sequence[int],
-        stride: int | Sequence[int] | None = None,
+        self, norm_type: float, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
         ceil_mode: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size

@@ -47,14 +47,10 @@ def scan_8(
 
 @op("Scan", 9)
 def scan(
-    *inputs: Tensor,
-    body: Body,
-    num_scan_inputs: int,
-    scan_input_axes: list[int] | None = None,
-    scan_input_directions: list[int] | None = None,
-    scan_output_axes: list[int] | None = None,
+    *inputs: Tensor, body: Body, num_scan_inputs: int, scan_input_axes: list[int] | None = None,
+    scan_input_directions: list[int] | None = None, scan_output_axes: list[int] | None = None,
     scan_output_directions: list[int] | None = None,
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Last states, then what each step gave, stacked along axes and in either direction."""
     n = len(inputs) - num_scan_inputs
     states, scanned = list(inputs[:n]), []

@@ -27,14 +27,9 @@ def _of_rank(functions: dict, n: int):
 
 @op("Conv")
 def conv(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    *,
-    group: int = 1,
-    kernel_shape: list[int] | None = None,
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, group: int = 1, kernel_shape: list[int] | None = None,
     **attributes: Any,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     windows = Windows.of(x, list(weight.shape[2:]), **attributes)
     function = _of_rank(_CONV, len(windows.kernel))
     if windows.symmetric():
@@ -46,19 +41,11 @@ def conv(
 
 @op("ConvTranspose")
 def conv_transpose(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    *,
-    auto_pad: str = "NOTSET",
-    dilations: list[int] | None = None,
-    group: int = 1,
-    kernel_shape: list[int] | None = None,
-    output_padding: list[int] | None = None,
-    output_shape: list[int] | None = None,
-    pads: list[int] | None = None,
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, auto_pad: str = "NOTSET",
+    dilations: list[int] | None = None, group: int = 1, kernel_shape: list[int] | None = None,
+    output_padding: list[int] | None = None, output_shape: list[int] | None = None, pads: list[int] | None = None,
     strides: list[int] | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The whole result, then cut or filled up at both ends."""
     n = weight.ndim - 2
     strides, dilations, extra = strides or [1] * n, dilations or [1] * n, output_padding or [0] * n
@@ -90,17 +77,9 @@ def _biased(y: Tensor, bias: Tensor, dim: int, count: int) -> Tensor:
 
 @op("DeformConv")
 def deform_conv(
-    x: Tensor,
-    weight: Tensor,
-    offset: Tensor,
-    bias: Tensor | None = None,
-    mask: Tensor | None = None,
-    *,
-    group: int = 1,
-    kernel_shape: list[int] | None = None,
-    offset_group: int = 1,
-    **attributes: Any,
-) -> Tensor:
+    x: Tensor, weight: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None, *,
+    group: int = 1, kernel_shape: list[int] | None = None, offset_group: int = 1, **attributes: Any,
+) -> Tensor:  # fmt: skip
     """Each element of a window is read at its place plus an offset, by bilinear interpolation (Dai et al. 2017).
 
     In float64: of float32 places, those that are whole numbers are not exactly so.

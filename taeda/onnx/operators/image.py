@@ -123,21 +123,11 @@ def _sizes(
 
 @op("Resize", 11)
 def resize(
-    x: Tensor,
-    roi: Tensor | None = None,
-    scales: Tensor | None = None,
-    sizes: Tensor | None = None,
-    *,
-    antialias: int = 0,
-    axes: list[int] | None = None,
-    coordinate_transformation_mode: str = "half_pixel",
-    cubic_coeff_a: float = -0.75,
-    exclude_outside: int = 0,
-    extrapolation_value: float = 0.0,
-    keep_aspect_ratio_policy: str = "stretch",
-    mode: str = "nearest",
-    nearest_mode: str = "round_prefer_floor",
-) -> Tensor:
+    x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None, *,
+    antialias: int = 0, axes: list[int] | None = None, coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75, exclude_outside: int = 0, extrapolation_value: float = 0.0,
+    keep_aspect_ratio_policy: str = "stretch", mode: str = "nearest", nearest_mode: str = "round_prefer_floor",
+) -> Tensor:  # fmt: skip
     """One dimension after the other; those that keep their size are left alone."""
     dims = [dim % x.ndim for dim in axes] if axes else list(range(x.ndim))
     crop = coordinate_transformation_mode == "tf_crop_and_resize"
@@ -196,17 +186,9 @@ def roi_align_10(x: Tensor, rois: Tensor, images: Tensor, **attributes: Any) -> 
 
 @op("RoiAlign", 16)
 def roi_align(
-    x: Tensor,
-    rois: Tensor,
-    images: Tensor,
-    *,
-    coordinate_transformation_mode: str = "half_pixel",
-    mode: str = "avg",
-    output_height: int = 1,
-    output_width: int = 1,
-    sampling_ratio: int = 0,
-    spatial_scale: float = 1.0,
-) -> Tensor:
+    x: Tensor, rois: Tensor, images: Tensor, *, coordinate_transformation_mode: str = "half_pixel", mode: str = "avg",
+    output_height: int = 1, output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0,
+) -> Tensor:  # fmt: skip
     """Bilinear samples of each cell of a grid over each region, reduced (He et al. 2017)."""
     half = coordinate_transformation_mode == "half_pixel"
     results = []
@@ -253,14 +235,9 @@ def _bilinear(picture: Tensor, y: Tensor, x: Tensor) -> Tensor:
 # ---- boxes -----------------------------------------------------------------------------------------------------------
 @op("NonMaxSuppression")
 def non_max_suppression(
-    boxes: Tensor,
-    scores: Tensor,
-    most: Tensor | None = None,
-    iou_threshold: Tensor | None = None,
-    score_threshold: Tensor | None = None,
-    *,
-    center_point_box: int = 0,
-) -> Tensor:
+    boxes: Tensor, scores: Tensor, most: Tensor | None = None, iou_threshold: Tensor | None = None,
+    score_threshold: Tensor | None = None, *, center_point_box: int = 0,
+) -> Tensor:  # fmt: skip
     """(image, class, box) of the best boxes that overlap with no better one by more than a share."""
     limit = int(most) if most is not None else 0
     overlap = float(iou_threshold) if iou_threshold is not None else 0.0

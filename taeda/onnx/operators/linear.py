@@ -12,16 +12,9 @@ op("MatMul")(lambda a, b: taeda.matmul(a, b))
 
 @op("Gemm")
 def gemm(
-    a: Tensor,
-    b: Tensor,
-    c: Tensor | None = None,
-    *,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-    transA: int = 0,
-    transB: int = 0,
-    broadcast: int = 0,
-) -> Tensor:
+    a: Tensor, b: Tensor, c: Tensor | None = None, *, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
+    transB: int = 0, broadcast: int = 0,
+) -> Tensor:  # fmt: skip
     """``alpha * a @ b + beta * c``, either factor transposed."""
     a, b = (a.T if transA else a), (b.T if transB else b)
     if c is None:

@@ -75,14 +75,9 @@ def label_encoder_1(
 
 @op("LabelEncoder", 2, domain=ML)
 def label_encoder(
-    x: Any,
-    *,
-    default_float: float = -0.0,
-    default_int64: int = -1,
-    default_string: str = "_Unused",
-    default_tensor: Any = None,
-    **lists: Any,
-) -> Any:
+    x: Any, *, default_float: float = -0.0, default_int64: int = -1, default_string: str = "_Unused",
+    default_tensor: Any = None, **lists: Any,
+) -> Any:  # fmt: skip
     """Keys and values are the attributes ``keys_*`` and ``values_*``, one of each."""
     keys = next(value for name, value in lists.items() if name.startswith("keys_"))
     kind, values = next((name, value) for name, value in lists.items() if name.startswith("values_"))
@@ -177,13 +172,9 @@ def normalizer(x: Tensor, *, norm: str = "MAX") -> Tensor:
 
 @op("Imputer", domain=ML)
 def imputer(
-    x: Tensor,
-    *,
-    imputed_value_floats: list[float] | None = None,
-    imputed_value_int64s: list[int] | None = None,
-    replaced_value_float: float = 0.0,
-    replaced_value_int64: int = 0,
-) -> Tensor:
+    x: Tensor, *, imputed_value_floats: list[float] | None = None, imputed_value_int64s: list[int] | None = None,
+    replaced_value_float: float = 0.0, replaced_value_int64: int = 0,
+) -> Tensor:  # fmt: skip
     if not x.is_floating_point():
         return taeda.where(x == replaced_value_int64, taeda.tensor(imputed_value_int64s), x)
     missing = taeda.isnan(x) if math.isnan(replaced_value_float) else x == replaced_value_float
@@ -209,15 +200,10 @@ _after: Callable[[Tensor, str], Tensor] = post_transform  # the name of an attri
 
 @op("LinearClassifier", domain=ML)
 def linear_classifier(
-    x: Tensor,
-    *,
-    coefficients: list[float],
-    classlabels_ints: list[int] | None = None,
-    classlabels_strings: list[str] | None = None,
-    intercepts: list[float] | None = None,
-    multi_class: int = 0,
+    x: Tensor, *, coefficients: list[float], classlabels_ints: list[int] | None = None,
+    classlabels_strings: list[str] | None = None, intercepts: list[float] | None = None, multi_class: int = 0,
     post_transform: str = "NONE",
-) -> tuple[Any, Tensor]:
+) -> tuple[Any, Tensor]:  # fmt: skip
     rows = _rows(x)
     weight = taeda.tensor(coefficients).reshape(-1, rows.shape[1])
     scores = rows @ weight.T + (taeda.tensor(intercepts) if intercepts else 0.0)
@@ -238,17 +224,10 @@ def _kernel(x: Tensor, vectors: Tensor, kind: str, numbers: list[float]) -> Tens
 
 @op("SVMRegressor", domain=ML)
 def svm_regressor(
-    x: Tensor,
-    *,
-    coefficients: list[float],
-    rho: list[float],
-    kernel_params: list[float] | None = None,
-    kernel_type: str = "LINEAR",
-    n_supports: int = 0,
-    one_class: int = 0,
-    post_transform: str = "NONE",
+    x: Tensor, *, coefficients: list[float], rho: list[float], kernel_params: list[float] | None = None,
+    kernel_type: str = "LINEAR", n_supports: int = 0, one_class: int = 0, post_transform: str = "NONE",
     support_vectors: list[float] | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     rows = _rows(x)
     weight = taeda.tensor(coefficients)
     if n_supports:
@@ -277,20 +256,11 @@ def _coupled(scores: Tensor, count: int) -> Tensor:
 
 @op("SVMClassifier", domain=ML)
 def svm_classifier(
-    x: Tensor,
-    *,
-    coefficients: list[float],
-    rho: list[float],
-    classlabels_ints: list[int] | None = None,
-    classlabels_strings: list[str] | None = None,
-    kernel_params: list[float] | None = None,
-    kernel_type: str = "LINEAR",
-    post_transform: str = "NONE",
-    prob_a: list[float] | None = None,
-    prob_b: list[float] | None = None,
-    support_vectors: list[float] | None = None,
-    vectors_per_class: list[int] | None = None,
-) -> tuple[Any, Tensor]:
+    x: Tensor, *, coefficients: list[float], rho: list[float], classlabels_ints: list[int] | None = None,
+    classlabels_strings: list[str] | None = None, kernel_params: list[float] | None = None, kernel_type: str = "LINEAR",
+    post_transform: str = "NONE", prob_a: list[float] | None = None, prob_b: list[float] | None = None,
+    support_vectors: list[float] | None = None, vectors_per_class: list[int] | None = None,
+) -> tuple[Any, Tensor]:  # fmt: skip
     """One classifier for each pair of classes, which vote; without support vectors one for each class."""
     rows, labels = _rows(x), _strings_or(classlabels_ints, classlabels_strings)
     if not vectors_per_class:

@@ -52,18 +52,9 @@ for _name, _function in {"Softmax": F.softmax, "LogSoftmax": F.log_softmax, "Har
 # ---- statistics of a batch -------------------------------------------------------------------------------------------
 @op("BatchNormalization", 1, outputs=True)
 def batch_normalization_1(
-    x: Tensor,
-    scale: Tensor,
-    bias: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    *,
-    outputs: int,
-    epsilon: float = 1e-5,
-    momentum: float = 0.9,
-    is_test: int | None = None,
-    spatial: int = 1,
-) -> Any:
+    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, *, outputs: int, epsilon: float = 1e-5,
+    momentum: float = 0.9, is_test: int | None = None, spatial: int = 1,
+) -> Any:  # fmt: skip
     """Until opset 13 five outputs mean training; with ``spatial=0`` each element has its own statistics."""
     if not spatial:
         return (x - mean) * rsqrt(var + epsilon) * scale + bias
@@ -74,16 +65,9 @@ def batch_normalization_1(
 
 @op("BatchNormalization", 14)
 def batch_normalization(
-    x: Tensor,
-    scale: Tensor,
-    bias: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    *,
-    epsilon: float = 1e-5,
-    momentum: float = 0.9,
+    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, *, epsilon: float = 1e-5, momentum: float = 0.9,
     training_mode: int = 0,
-) -> Any:
+) -> Any:  # fmt: skip
     """In training mode also the running statistics, which mix in the variance of the population."""
     if not training_mode:
         if mean.requires_grad or var.requires_grad:
@@ -104,15 +88,9 @@ def instance_normalization(x: Tensor, scale: Tensor, bias: Tensor, *, epsilon: f
 # ---- statistics of an example ----------------------------------------------------------------------------------------
 @op("LayerNormalization", outputs=True)
 def layer_normalization(
-    x: Tensor,
-    scale: Tensor,
-    bias: Tensor | None = None,
-    *,
-    outputs: int,
-    axis: int = -1,
-    epsilon: float = 1e-5,
+    x: Tensor, scale: Tensor, bias: Tensor | None = None, *, outputs: int, axis: int = -1, epsilon: float = 1e-5,
     stash_type: int = 1,
-) -> Any:
+) -> Any:  # fmt: skip
     sizes = x.shape[axis % x.ndim :]
     if outputs == 1 and scale.shape == sizes and (bias is None or bias.shape == sizes):
         return F.layer_norm(x, sizes, scale, bias, epsilon)

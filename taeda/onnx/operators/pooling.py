@@ -81,14 +81,9 @@ def max_pool(x: Tensor, *, kernel_shape: list[int], outputs: int, storage_order:
 
 @op("MaxUnpool")
 def max_unpool(
-    x: Tensor,
-    places: Tensor,
-    output_shape: Tensor | None = None,
-    *,
-    kernel_shape: list[int],
-    pads: list[int] | None = None,
-    strides: list[int] | None = None,
-) -> Tensor:
+    x: Tensor, places: Tensor, output_shape: Tensor | None = None, *, kernel_shape: list[int],
+    pads: list[int] | None = None, strides: list[int] | None = None,
+) -> Tensor:  # fmt: skip
     """Zeros with the elements of ``x`` where they were found; a larger ``output_shape`` adds zeros behind."""
     n = len(kernel_shape)
     strides, pads = strides or [1] * n, pads or [0] * 2 * n

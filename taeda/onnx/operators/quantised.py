@@ -42,16 +42,9 @@ def _widened(x: Any) -> Tensor | None:
 
 @op("QuantizeLinear")
 def quantize_linear(
-    x: Tensor,
-    scale: Tensor,
-    zero_point: Any = None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-    output_dtype: int = 0,
-    precision: int = 0,
-    saturate: int = 1,
-) -> Any:
+    x: Tensor, scale: Tensor, zero_point: Any = None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0,
+    precision: int = 0, saturate: int = 1,
+) -> Any:  # fmt: skip
     """``x / scale`` rounded half to even, plus the zero point, within the range of its type."""
     code = code_of(zero_point) if zero_point is not None else output_dtype or _UINT8
     dtype = DTYPES[precision] if precision else scale.dtype if scale.is_floating_point() else x.dtype
@@ -101,15 +94,9 @@ def matmul_integer(a: Tensor, b: Tensor, a_zero: Tensor | None = None, b_zero: T
 
 @op("QLinearMatMul")
 def qlinear_matmul(
-    a: Tensor,
-    a_scale: Tensor,
-    a_zero: Tensor,
-    b: Tensor,
-    b_scale: Tensor,
-    b_zero: Tensor,
-    y_scale: Tensor,
+    a: Tensor, a_scale: Tensor, a_zero: Tensor, b: Tensor, b_scale: Tensor, b_zero: Tensor, y_scale: Tensor,
     y_zero: Tensor,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     if a_scale.ndim == 1 and a_scale.numel() > 1:
         a_scale, a_zero = a_scale.unsqueeze(1), a_zero.unsqueeze(1)
     product = _centred(a, a_zero, -2) @ _centred(b, b_zero, -1)

@@ -99,16 +99,9 @@ def _lstm(x: Tensor, state: tuple, weight: Tensor, bias: Tensor, peepholes: Any,
 
 # ---- layers ----------------------------------------------------------------------------------------------------------
 def _direction(
-    cell: Callable,
-    x: Tensor,
-    w: Tensor,
-    r: Tensor,
-    b: Tensor | None,
-    lengths: Any,
-    state: tuple,
-    p: Any,
+    cell: Callable, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None, lengths: Any, state: tuple, p: Any,
     options: Options,
-) -> tuple[Tensor, tuple]:
+) -> tuple[Tensor, tuple]:  # fmt: skip
     """All outputs and the last state of one direction; steps past an example's length give 0 and keep its state."""
     gates = w.shape[0]
     bias = x.new_zeros(2 * gates) if b is None else b
@@ -135,27 +128,12 @@ def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
 
 
 def _layer(
-    cell: Callable,
-    names: list[str],
-    x: Tensor,
-    w: Tensor,
-    r: Tensor,
-    b: Tensor | None,
-    lengths: Tensor | None,
-    states: list[Tensor | None],
-    p: Tensor | None = None,
-    *,
-    hidden_size: int | None = None,
-    activations: list[str] | None = None,
-    activation_alpha: list[float] | None = None,
-    activation_beta: list[float] | None = None,
-    clip: float | None = None,
-    direction: str = "forward",
-    input_forget: int = 0,
-    layout: int = 0,
-    linear_before_reset: int = 0,
-    output_sequence: int = 0,
-) -> tuple[Tensor, ...]:
+    cell: Callable, names: list[str], x: Tensor, w: Tensor, r: Tensor, b: Tensor | None, lengths: Tensor | None,
+    states: list[Tensor | None], p: Tensor | None = None, *, hidden_size: int | None = None,
+    activations: list[str] | None = None, activation_alpha: list[float] | None = None,
+    activation_beta: list[float] | None = None, clip: float | None = None, direction: str = "forward",
+    input_forget: int = 0, layout: int = 0, linear_before_reset: int = 0, output_sequence: int = 0,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Outputs (steps, directions, batch, size) and last states (directions, batch, size); batch first in ``layout``
     1."""
     x = x.transpose(0, 1) if layout else x

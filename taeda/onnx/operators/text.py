@@ -36,13 +36,9 @@ def string_split(x: np.ndarray, *, delimiter: str = "", maxsplit: int = -1) -> t
 
 @op("StringNormalizer")
 def string_normalizer(
-    x: np.ndarray,
-    *,
-    case_change_action: str = "NONE",
-    is_case_sensitive: int = 0,
-    locale: str = "",
+    x: np.ndarray, *, case_change_action: str = "NONE", is_case_sensitive: int = 0, locale: str = "",
     stopwords: list[str] | None = None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Stop words go, then the case changes. The locale is not used: Python's rules are Unicode's."""
     same = str if is_case_sensitive else str.lower
     stop = {same(word) for word in stopwords or ()}
@@ -60,18 +56,10 @@ def regex_full_match(x: np.ndarray, *, pattern: str) -> Tensor:
 
 @op("TfIdfVectorizer")
 def tf_idf_vectorizer(
-    x: Any,
-    *,
-    max_gram_length: int,
-    max_skip_count: int,
-    min_gram_length: int,
-    mode: str,
-    ngram_counts: list[int],
-    ngram_indexes: list[int],
-    pool_int64s: list[int] | None = None,
-    pool_strings: list[str] | None = None,
+    x: Any, *, max_gram_length: int, max_skip_count: int, min_gram_length: int, mode: str, ngram_counts: list[int],
+    ngram_indexes: list[int], pool_int64s: list[int] | None = None, pool_strings: list[str] | None = None,
     weights: list[float] | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The count of each n-gram of the pool, with skips, weighted as ``mode`` says."""
     pool: list = pool_strings or pool_int64s or []
     places: dict[tuple, int] = {}

@@ -32,13 +32,9 @@ def _each(inputs: tuple[Tensor, ...], count: int, update: Callable) -> tuple[Ten
 
 @op("Adagrad", domain=TRAINING)
 def adagrad(
-    rate: Tensor,
-    step: Tensor,
-    *inputs: Tensor,
-    decay_factor: float = 0.0,
-    epsilon: float = 1e-6,
+    rate: Tensor, step: Tensor, *inputs: Tensor, decay_factor: float = 0.0, epsilon: float = 1e-6,
     norm_coefficient: float = 0.0,
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, ...]:  # fmt: skip
     def update(x: Tensor, g: Tensor, h: Tensor) -> tuple[Tensor, ...]:
         g = norm_coefficient * x + g
         h = h + g * g
@@ -49,15 +45,9 @@ def adagrad(
 
 @op("Adam", domain=TRAINING)
 def adam(
-    rate: Tensor,
-    step: Tensor,
-    *inputs: Tensor,
-    alpha: float = 0.9,
-    beta: float = 0.999,
-    epsilon: float = 1e-6,
-    norm_coefficient: float = 0.0,
-    norm_coefficient_post: float = 0.0,
-) -> tuple[Tensor, ...]:
+    rate: Tensor, step: Tensor, *inputs: Tensor, alpha: float = 0.9, beta: float = 0.999, epsilon: float = 1e-6,
+    norm_coefficient: float = 0.0, norm_coefficient_post: float = 0.0,
+) -> tuple[Tensor, ...]:  # fmt: skip
     t: Any = int(step)
     adjusted = rate * (1 - beta**t) ** 0.5 / (1 - alpha**t) if t > 0 else rate
 

@@ -115,15 +115,9 @@ def _rows(x: Tensor) -> Tensor:
 
 @op("TreeEnsembleRegressor", domain=ML)
 def tree_ensemble_regressor(
-    x: Tensor,
-    *,
-    n_targets: int,
-    aggregate_function: str = "SUM",
-    base_values: list[float] | None = None,
-    base_values_as_tensor: Tensor | None = None,
-    post_transform: str = "NONE",
-    **attributes: Any,
-) -> Tensor:
+    x: Tensor, *, n_targets: int, aggregate_function: str = "SUM", base_values: list[float] | None = None,
+    base_values_as_tensor: Tensor | None = None, post_transform: str = "NONE", **attributes: Any,
+) -> Tensor:  # fmt: skip
     base = base_values_as_tensor if base_values_as_tensor is not None else taeda.tensor(base_values or [0.0])
     scores = _old("target", n_targets, attributes).scores(_rows(x), aggregate_function) + base
     return _after(scores, post_transform)
@@ -134,15 +128,10 @@ _after = post_transform  # the name of an attribute hides it
 
 @op("TreeEnsembleClassifier", domain=ML)
 def tree_ensemble_classifier(
-    x: Tensor,
-    *,
-    base_values: list[float] | None = None,
-    base_values_as_tensor: Tensor | None = None,
-    classlabels_int64s: list[int] | None = None,
-    classlabels_strings: list[str] | None = None,
-    post_transform: str = "NONE",
-    **attributes: Any,
-) -> tuple[Any, Tensor]:
+    x: Tensor, *, base_values: list[float] | None = None, base_values_as_tensor: Tensor | None = None,
+    classlabels_int64s: list[int] | None = None, classlabels_strings: list[str] | None = None,
+    post_transform: str = "NONE", **attributes: Any,
+) -> tuple[Any, Tensor]:  # fmt: skip
     """Where leaves score one of two classes only, the second is chosen above 0, or above a half if no weight is
     negative."""
     labels = list(classlabels_strings or classlabels_int64s or [])
@@ -167,25 +156,12 @@ def tree_ensemble_classifier(
 
 @op("TreeEnsemble", 5, domain=ML)
 def tree_ensemble(
-    x: Tensor,
-    *,
-    leaf_targetids: list[int],
-    leaf_weights: Tensor,
-    nodes_falseleafs: list[int],
-    nodes_falsenodeids: list[int],
-    nodes_featureids: list[int],
-    nodes_modes: Tensor,
-    nodes_splits: Tensor,
-    nodes_trueleafs: list[int],
-    nodes_truenodeids: list[int],
-    tree_roots: list[int],
-    aggregate_function: int = 1,
-    membership_values: Tensor | None = None,
-    n_targets: int = 1,
-    nodes_hitrates: Tensor | None = None,
-    nodes_missing_value_tracks_true: list[int] | None = None,
-    post_transform: int = 0,
-) -> Tensor:
+    x: Tensor, *, leaf_targetids: list[int], leaf_weights: Tensor, nodes_falseleafs: list[int],
+    nodes_falsenodeids: list[int], nodes_featureids: list[int], nodes_modes: Tensor, nodes_splits: Tensor,
+    nodes_trueleafs: list[int], nodes_truenodeids: list[int], tree_roots: list[int], aggregate_function: int = 1,
+    membership_values: Tensor | None = None, n_targets: int = 1, nodes_hitrates: Tensor | None = None,
+    nodes_missing_value_tracks_true: list[int] | None = None, post_transform: int = 0,
+) -> Tensor:  # fmt: skip
     """Leaves are numbered apart from nodes; here they follow them."""
     n, leaves = len(nodes_featureids), len(leaf_targetids)
 

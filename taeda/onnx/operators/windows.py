@@ -21,15 +21,9 @@ class Windows(NamedTuple):
 
     @classmethod
     def of(
-        cls,
-        x: Tensor,
-        kernel: list[int],
-        strides: list[int] | None = None,
-        dilations: list[int] | None = None,
-        pads: list[int] | None = None,
-        auto_pad: str = "NOTSET",
-        ceil_mode: int = 0,
-    ) -> Windows:
+        cls, x: Tensor, kernel: list[int], strides: list[int] | None = None, dilations: list[int] | None = None,
+        pads: list[int] | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0,
+    ) -> Windows:  # fmt: skip
         """The windows over ``x``; ``after`` includes the padding that the last window needs in ``ceil_mode``."""
         n = len(kernel)
         if x.ndim != n + 2:

@@ -15,12 +15,9 @@ __all__ = ["parallelize_module"]
 
 
 def parallelize_module(
-    module: Module,
-    device_mesh: DeviceMesh | None = None,
-    parallelize_plan: Any = None,
-    *,
+    module: Module, device_mesh: DeviceMesh | None = None, parallelize_plan: Any = None, *,
     src_data_rank: int | None = 0,
-) -> Module:
+) -> Module:  # fmt: skip
     """Cut the parameters of ``module``, and convert inputs and outputs, as a plan says.
 
     Args:

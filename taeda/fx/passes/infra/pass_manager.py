@@ -53,13 +53,10 @@ class PassManager:
     """
 
     def __init__(
-        self,
-        passes: list[Callable] | None = None,
-        constraints: list[Callable[[Callable, Callable], bool]] | None = None,
-        steps: int | None = None,
-        run_checks_after_each_pass: bool = False,
-        suppress_check_failures: bool = False,
-    ) -> None:
+        self, passes: list[Callable] | None = None,
+        constraints: list[Callable[[Callable, Callable], bool]] | None = None, steps: int | None = None,
+        run_checks_after_each_pass: bool = False, suppress_check_failures: bool = False,
+    ) -> None:  # fmt: skip
         self.passes = list(passes or ())
         self.constraints = list(constraints or ())
         self.steps = steps or 1

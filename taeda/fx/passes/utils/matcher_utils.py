@@ -50,13 +50,9 @@ class SubgraphMatcher:
     """
 
     def __init__(
-        self,
-        pattern: Graph,
-        match_output: bool = False,
-        match_placeholder: bool = False,
-        remove_overlapping_matches: bool = True,
-        ignore_literals: bool = False,
-    ) -> None:
+        self, pattern: Graph, match_output: bool = False, match_placeholder: bool = False,
+        remove_overlapping_matches: bool = True, ignore_literals: bool = False,
+    ) -> None:  # fmt: skip
         self.pattern = pattern
         self.match_output = match_output
         self.match_placeholder = match_placeholder

@@ -26,20 +26,10 @@ class TestCase(unittest.TestCase):
         taeda.manual_seed(SEED)
 
     def assertEqual(
-        self,
-        x: Any,
-        y: Any,
-        msg: str | Callable[[str], str] | None = None,
-        *,
-        atol: float | None = None,
-        rtol: float | None = None,
-        equal_nan: bool = True,
-        exact_dtype: bool = True,
-        exact_device: bool = False,
-        exact_layout: bool = False,
-        exact_stride: bool = False,
-        exact_is_coalesced: bool = False,
-    ) -> None:
+        self, x: Any, y: Any, msg: str | Callable[[str], str] | None = None, *, atol: float | None = None,
+        rtol: float | None = None, equal_nan: bool = True, exact_dtype: bool = True, exact_device: bool = False,
+        exact_layout: bool = False, exact_stride: bool = False, exact_is_coalesced: bool = False,
+    ) -> None:  # fmt: skip
         """Compare ``x`` with ``y``; what is no tensor, number or nest of them by ``==``."""
         exact = {"exact_device": exact_device, "exact_layout": exact_layout, "exact_stride": exact_stride}
         options: dict[str, Any] = {
