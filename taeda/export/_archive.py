@@ -197,11 +197,7 @@ def _stored(x: Any, tensors: dict[str, Tensor]) -> dict[str, Any]:
     """The identity of a tensor: tensors that are one in the program are one in the file."""
     if not isinstance(x, Tensor):
         raise ValueError(f"export.save: expected a tensor, got {type(x).__name__}")
-    kind = (
-        {"parameter": True, "requires_grad": bool(x.requires_grad)}
-        if isinstance(x, Parameter)
-        else {"requires_grad": bool(x.requires_grad)}
-    )
+    kind = {**({"parameter": True} if isinstance(x, Parameter) else {}), "requires_grad": bool(x.requires_grad)}
     plain = x.detach()
     for key, other in tensors.items():
         if _form(other) == _form(plain) and plain.numel():
@@ -275,11 +271,7 @@ def _encode_check(check: InputCheck) -> dict[str, Any]:
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
-_KEYS = (
-    "version", "dialect", "graph", "inputs", "outputs", "arguments", "in_spec", "out_spec", "ranges", "checks",
-    "guards",
-    "state", "constants", "example",
-)  # fmt: skip
+_KEYS = "dialect graph inputs outputs arguments in_spec out_spec ranges checks guards state constants example".split()
 
 
 def _read(archive: ArchiveReader) -> ExportedProgram:
@@ -288,22 +280,9 @@ def _read(archive: ArchiveReader) -> ExportedProgram:
         raise bad("program.json has no version")
     if not 1 <= program["version"] <= VERSION:
         raise bad(f"the file is of version {program['version']}; this reader knows 1 to {VERSION}")
-    (
-        _,
-        dialect,
-        graph,
-        inputs,
-        outputs,
-        arguments,
-        in_spec,
-        out_spec,
-        ranges,
-        checks,
-        guards,
-        state,
-        constants,
-        example,
-    ) = fields(program, *_KEYS)
+    dialect, graph, inputs, outputs, arguments, in_spec, out_spec, ranges, checks, guards, state, constants, example = (
+        fields(program, "version", *_KEYS)[1:]
+    )
     tensors = safetensors.parse(archive.read("tensors.safetensors"), False)
     module = _decode_graph(graph, 0)
     signature = ExportGraphSignature(
@@ -375,10 +354,8 @@ def _decode_graph(x: Any, depth: int) -> GraphModule:
 
 def _decode_step(entry: Any, graph: Graph, nodes: dict[str, Node], modules: dict[str, GraphModule]) -> bool:
     """Append a step; gives whether it was the output."""
-    given = fields(
-        entry, "input", "graph", "output", "call", "name", "args", "kwargs", "value", "stack", "modules"
-    )  # fmt: skip
-    source, inner, _, call, name, args, kwargs, value, stack, where = given
+    keys = "input graph output call name args kwargs value stack modules".split()
+    source, inner, _, call, name, args, kwargs, value, stack, where = fields(entry, *keys)
     if "output" in entry:
         graph.output(decode(entry["output"], nodes))
         if not isinstance(graph.output_node().args[0], tuple):

@@ -90,9 +90,15 @@ def lstm(*args: Any, **named: Any) -> tuple[Tensor, Tensor, Tensor]:
     return out, h, c
 
 
-@traits(random="noise")
-def gru(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
-    """A gated recurrent network (Cho et al. 2014) from its parameters. :class:`taeda.nn.GRU` keeps them.
+def _of_one_state(mode: str, layer: str, what: str) -> Any:
+    """The function of a network with one state; ``what`` says which."""
+
+    @traits(random="noise")
+    def network(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
+        return _network(mode, args, named)
+
+    network.__name__ = network.__qualname__ = name = mode.lower()
+    network.__doc__ = f"""{what}, from its parameters. :class:`taeda.nn.{layer}` keeps them.
 
     Args:
         args: as of :func:`lstm`, with one state ``h`` in place of ``(h, c)``.
@@ -100,50 +106,19 @@ def gru(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
     Returns:
         The last layer's output, and the final h.
     Examples:
-        >>> net, x, state = taeda.nn.GRU(4, 8), taeda.zeros(5, 3, 4), taeda.zeros(1, 3, 8)
-        >>> output, h = taeda.gru(x, state, list(net.parameters()), True, 1, 0.0, False, False, False)
+        >>> net, x, state = taeda.nn.{layer}(4, 8), taeda.zeros(5, 3, 4), taeda.zeros(1, 3, 8)
+        >>> output, h = taeda.{name}(x, state, list(net.parameters()), True, 1, 0.0, False, False, False)
         >>> output.shape, h.shape
         (taeda.Size([5, 3, 8]), taeda.Size([1, 3, 8]))
     """
-    return _network("GRU", args, named)
+    return network
 
 
-@traits(random="noise")
-def rnn_tanh(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
-    """An Elman network, ``h' = tanh(w_ih @ x + b_ih + w_hh @ h + b_hh)``, from its parameters. :class:`taeda.nn.RNN`
-    keeps them.
-
-    Args:
-        args: as of :func:`lstm`, with one state ``h`` in place of ``(h, c)``.
-        named: the same by name.
-    Returns:
-        The last layer's output, and the final h.
-    Examples:
-        >>> net, x, state = taeda.nn.RNN(4, 8), taeda.zeros(5, 3, 4), taeda.zeros(1, 3, 8)
-        >>> output, h = taeda.rnn_tanh(x, state, list(net.parameters()), True, 1, 0.0, False, False, False)
-        >>> output.shape, h.shape
-        (taeda.Size([5, 3, 8]), taeda.Size([1, 3, 8]))
-    """
-    return _network("RNN_TANH", args, named)
-
-
-@traits(random="noise")
-def rnn_relu(*args: Any, **named: Any) -> tuple[Tensor, Tensor]:
-    """An Elman network, ``h' = relu(w_ih @ x + b_ih + w_hh @ h + b_hh)``, from its parameters. :class:`taeda.nn.RNN`
-    keeps them.
-
-    Args:
-        args: as of :func:`lstm`, with one state ``h`` in place of ``(h, c)``.
-        named: the same by name.
-    Returns:
-        The last layer's output, and the final h.
-    Examples:
-        >>> net, x, state = taeda.nn.RNN(4, 8), taeda.zeros(5, 3, 4), taeda.zeros(1, 3, 8)
-        >>> output, h = taeda.rnn_relu(x, state, list(net.parameters()), True, 1, 0.0, False, False, False)
-        >>> output.shape, h.shape
-        (taeda.Size([5, 3, 8]), taeda.Size([1, 3, 8]))
-    """
-    return _network("RNN_RELU", args, named)
+gru = _of_one_state("GRU", "GRU", "A gated recurrent network (Cho et al. 2014)")
+rnn_tanh, rnn_relu = (
+    _of_one_state(f"RNN_{f.upper()}", "RNN", f"An Elman network, ``h' = {f}(w_ih @ x + b_ih + w_hh @ h + b_hh)``")
+    for f in ("tanh", "relu")
+)
 
 
 def _step(mode: str, input: Tensor, h: Tensor, c: Tensor | None, w_ih, w_hh, b_ih, b_hh) -> tuple[Tensor, ...]:
@@ -517,14 +492,10 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
     return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
-def numbered(name: str, parameters: str, **defaults: Any) -> Any:
-    """The loss of ``nn.functional`` of that name, with PyTorch's other list of parameters: its reduction is a number,
-    0 for none, 1 for the mean, 2 for the sum."""
-    function, missing = getattr(F, name), inspect.Parameter.empty
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature(
-        [inspect.Parameter(p, kind, default=defaults.get(p, missing)) for p in parameters.split()]
-    )
+def _loss(name: str, parameters: str, call: str, result: str) -> Any:
+    """The loss of ``nn.functional`` of that name, whose reduction is a number, with PyTorch's other list of parameters;
+    ``call`` and its ``result`` are an example."""
+    function, signature = getattr(F, name), inspect.signature(eval(f"lambda {parameters}: None"))
 
     def loss(*args: Any, **kwargs: Any) -> Tensor:
         given = signature.bind(*args, **kwargs)
@@ -536,12 +507,6 @@ def numbered(name: str, parameters: str, **defaults: Any) -> Any:
 
     loss.__name__ = loss.__qualname__ = name
     loss.__signature__ = signature  # type: ignore[attr-defined]
-    return loss
-
-
-def _loss(name: str, parameters: str, call: str, result: str, **defaults: Any) -> Any:
-    """The loss, and an example of it: the call, and its result."""
-    loss = numbered(name, parameters, **defaults)
     loss.__doc__ = f"""
     :func:`taeda.nn.functional.{name}` with a number as ``reduction``. Arguments as of
     :func:`taeda.nn.functional.{name}`.
@@ -556,77 +521,28 @@ def _loss(name: str, parameters: str, call: str, result: str, **defaults: Any) -
         >>> taeda.{name}({call})
         {result}
     """
-    names = tuple(parameters.split())
-    return _core.Composite(loss, params=names, defaults=(None,) * len(names))
+    return _core.Composite(loss, params=(*signature.parameters,), defaults=(None,) * len(signature.parameters))
 
 
-binary_cross_entropy_with_logits = _loss(
-    "binary_cross_entropy_with_logits",
-    "input target weight pos_weight reduction",
-    "taeda.zeros(2), taeda.ones(2), reduction=1",
-    "tensor(0.6931)",
-    weight=None,
-    pos_weight=None,
-    reduction=0,
-)
-cosine_embedding_loss = _loss(
-    "cosine_embedding_loss",
-    "input1 input2 target margin reduction",
-    "taeda.eye(2), taeda.tensor([[1.0, 0.0], [1.0, 0.0]]), taeda.tensor([1, 1])",
-    "tensor([0., 1.])",
-    margin=0.0,
-    reduction=0,
-)
-ctc_loss = _loss(
-    "ctc_loss",
-    "log_probs targets input_lengths target_lengths blank reduction zero_infinity",
-    "taeda.full((2, 1, 2), 0.5).log(), taeda.tensor([[1]]), taeda.tensor([2]), taeda.tensor([1])",
-    "tensor([0.2877])",
-    blank=0,
-    reduction=0,
-    zero_infinity=False,
-)
-hinge_embedding_loss = _loss(
-    "hinge_embedding_loss",
-    "input target margin reduction",
-    "taeda.tensor([0.25, 0.25]), taeda.tensor([1.0, -1.0])",
-    "tensor([0.2500, 0.7500])",
-    margin=1.0,
-    reduction=0,
-)
-kl_div = _loss(
-    "kl_div",
-    "input target reduction log_target",
-    "taeda.tensor([0.5, 0.5]).log(), taeda.tensor([1.0, 0.0]), reduction=2",
-    "tensor(0.6931)",
-    reduction=0,
-    log_target=False,
-)
-margin_ranking_loss = _loss(
-    "margin_ranking_loss",
-    "input1 input2 target margin reduction",
-    "taeda.tensor([1.0]), taeda.tensor([3.0]), taeda.tensor([1.0])",
-    "tensor([2.])",
-    margin=0.0,
-    reduction=0,
-)
-poisson_nll_loss = _loss(
-    "poisson_nll_loss",
-    "input target log_input full eps reduction",
-    "taeda.zeros(2), taeda.tensor([0.0, 3.0]), True, False, 1e-8, 0",
-    "tensor([1., 1.])",
-)
-triplet_margin_loss = _loss(
-    "triplet_margin_loss",
-    "anchor positive negative margin p eps swap reduction",
-    "taeda.zeros(1, 2), taeda.tensor([[3.0, 4.0]]), taeda.tensor([[0.0, 1.0]])",
-    "tensor([5.0000])",
-    margin=1.0,
-    p=2.0,
-    eps=1e-6,
-    swap=False,
-    reduction=0,
-)
+_LOSSES = (
+    ("binary_cross_entropy_with_logits", "input, target, weight=None, pos_weight=None, reduction=0",
+     "taeda.zeros(2), taeda.ones(2), reduction=1", "tensor(0.6931)"),
+    ("cosine_embedding_loss", "input1, input2, target, margin=0.0, reduction=0",
+     "taeda.eye(2), taeda.tensor([[1.0, 0.0], [1.0, 0.0]]), taeda.tensor([1, 1])", "tensor([0., 1.])"),
+    ("ctc_loss", "log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False",
+     "taeda.full((2, 1, 2), 0.5).log(), taeda.tensor([[1]]), taeda.tensor([2]), taeda.tensor([1])", "tensor([0.2877])"),
+    ("hinge_embedding_loss", "input, target, margin=1.0, reduction=0",
+     "taeda.tensor([0.25, 0.25]), taeda.tensor([1.0, -1.0])", "tensor([0.2500, 0.7500])"),
+    ("kl_div", "input, target, reduction=0, log_target=False",
+     "taeda.tensor([0.5, 0.5]).log(), taeda.tensor([1.0, 0.0]), reduction=2", "tensor(0.6931)"),
+    ("margin_ranking_loss", "input1, input2, target, margin=0.0, reduction=0",
+     "taeda.tensor([1.0]), taeda.tensor([3.0]), taeda.tensor([1.0])", "tensor([2.])"),
+    ("poisson_nll_loss", "input, target, log_input, full, eps, reduction",
+     "taeda.zeros(2), taeda.tensor([0.0, 3.0]), True, False, 1e-8, 0", "tensor([1., 1.])"),
+    ("triplet_margin_loss", "anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=0",
+     "taeda.zeros(1, 2), taeda.tensor([[3.0, 4.0]]), taeda.tensor([[0.0, 1.0]])", "tensor([5.0000])"),
+)  # fmt: skip
+globals().update({example[0]: _loss(*example) for example in _LOSSES})
 
 
 # ---- sampling, pooling, convolution ----------------------------------------------------------------------------------

@@ -179,29 +179,16 @@ def type(input, dtype: Any = None, non_blocking=False, **kwargs):
 
 
 TYPE_NAMES = {
-    "float32": "torch.FloatTensor",
-    "float64": "torch.DoubleTensor",
-    "float16": "torch.HalfTensor",
-    "bfloat16": "torch.BFloat16Tensor",
-    "uint8": "torch.ByteTensor",
-    "int8": "torch.CharTensor",
-    "int16": "torch.ShortTensor",
-    "int32": "torch.IntTensor",
-    "int64": "torch.LongTensor",
-    "uint16": "torch.UInt16Tensor",
-    "uint32": "torch.UInt32Tensor",
-    "uint64": "torch.UInt64Tensor",
-    "bool": "torch.BoolTensor",
-    "complex32": "torch.ComplexHalfTensor",
-    "complex64": "torch.ComplexFloatTensor",
-    "complex128": "torch.ComplexDoubleTensor",
-    "float8_e4m3fn": "torch.Float8_e4m3fnTensor",
-    "float8_e5m2": "torch.Float8_e5m2Tensor",
-    "float8_e4m3fnuz": "torch.Float8_e4m3fnuzTensor",
-    "float8_e5m2fnuz": "torch.Float8_e5m2fnuzTensor",
-    "float8_e8m0fnu": "torch.Float8_e8m0fnuTensor",
+    "float32": "torch.FloatTensor", "float64": "torch.DoubleTensor", "float16": "torch.HalfTensor",
+    "bfloat16": "torch.BFloat16Tensor", "uint8": "torch.ByteTensor", "int8": "torch.CharTensor",
+    "int16": "torch.ShortTensor", "int32": "torch.IntTensor", "int64": "torch.LongTensor",
+    "uint16": "torch.UInt16Tensor", "uint32": "torch.UInt32Tensor", "uint64": "torch.UInt64Tensor",
+    "bool": "torch.BoolTensor", "complex32": "torch.ComplexHalfTensor", "complex64": "torch.ComplexFloatTensor",
+    "complex128": "torch.ComplexDoubleTensor", "float8_e4m3fn": "torch.Float8_e4m3fnTensor",
+    "float8_e5m2": "torch.Float8_e5m2Tensor", "float8_e4m3fnuz": "torch.Float8_e4m3fnuzTensor",
+    "float8_e5m2fnuz": "torch.Float8_e5m2fnuzTensor", "float8_e8m0fnu": "torch.Float8_e8m0fnuTensor",
     "float4_e2m1fn_x2": "torch.Float4_e2m1fn_x2Tensor",
-}
+}  # fmt: skip
 
 
 @composite(meta="cast")
@@ -245,20 +232,10 @@ def _caster(name: str, dtype: Any) -> None:
 
 #: Methods of tensors that cast, by name.
 CASTS = {
-    "float": _core.float32,
-    "double": _core.float64,
-    "half": _core.float16,
-    "bfloat16": _core.bfloat16,
-    "int": _core.int32,
-    "long": _core.int64,
-    "short": _core.int16,
-    "char": _core.int8,
-    "byte": _core.uint8,
-    "bool": _core.bool_,
-    "chalf": _core.complex32,
-    "cfloat": _core.complex64,
-    "cdouble": _core.complex128,
-}
+    "float": _core.float32, "double": _core.float64, "half": _core.float16, "bfloat16": _core.bfloat16,
+    "int": _core.int32, "long": _core.int64, "short": _core.int16, "char": _core.int8, "byte": _core.uint8,
+    "bool": _core.bool_, "chalf": _core.complex32, "cfloat": _core.complex64, "cdouble": _core.complex128,
+}  # fmt: skip
 for _name, _dtype in CASTS.items():
     _caster(_name, _dtype)
 

@@ -22,18 +22,7 @@ __all__ = ["Finding", "StepReport", "check_step"]
 _KINDS = {
     "softmax": "softmax", "log_softmax": "log_softmax", "softmin": "softmax", "sigmoid": "sigmoid",
 }  # fmt: skip
-_KEEPING = {
-    "view",
-    "reshape",
-    "flatten",
-    "squeeze",
-    "unsqueeze",
-    "transpose",
-    "permute",
-    "contiguous",
-    "clone",
-    "float",
-}
+_KEEPING = frozenset("view reshape flatten squeeze unsqueeze transpose permute contiguous clone float".split())
 _LOSSES = {
     "cross_entropy": ("softmax", "cross_entropy() takes scores and does the softmax itself",
                       "give it the scores, without softmax"),

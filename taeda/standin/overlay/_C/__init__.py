@@ -17,30 +17,13 @@ from taeda.overrides import (
 TensorBase = _TensorBase = Tensor
 _TensorMeta: Any = type(Tensor)
 
-(
-    Argument,
-    DeviceObjType,
-    DictType,
-    FunctionSchema,
-    Graph,
-    JitType,
-    ListType,
-    Node,
-    OperatorInfo,
-    ScriptFunction,
-    ScriptMethod,
-    ScriptModule,
-    ScriptObject,
-    TensorType,
-    Type,
-    Value,
-) = (
-    type(name, (), {"__doc__": "A part of PyTorch's C++: nothing is one.", "__module__": "torch._C"})
+globals().update({
+    name: type(name, (), {"__doc__": "A part of PyTorch's C++: nothing is one.", "__module__": "torch._C"})
     for name in (
         "Argument DeviceObjType DictType FunctionSchema Graph JitType ListType Node OperatorInfo ScriptFunction "
         "ScriptMethod ScriptModule ScriptObject TensorType Type Value"
     ).split()
-)
+})  # fmt: skip
 
 
 class _Keys(type):
