@@ -44,7 +44,7 @@ def assemble(
     )  # fmt: skip
     try:
         made.validate()
-    except (RuntimeError, AttributeError, TypeError, StopIteration) as error:
+    except RuntimeError as error:
         raise bad(str(error)) from None
     leaves = sum(s.kind == InputKind.USER_INPUT for s in signature.input_specs)
     results = sum(s.kind == OutputKind.USER_OUTPUT for s in signature.output_specs)

@@ -595,16 +595,10 @@ class _Attempt:
         self.run.run_node = run_node  # type: ignore[method-assign]
         before = _core.is_grad_enabled()
         try:
-            with mode.on():
+            with mode.complete(), mode.on():
                 result = self.run.run(*inputs, enable_io_processing=False)
-        except Exception:
-            if mode.again:
-                raise Again from None
-            raise
         finally:
             _core.set_grad_enabled(before)
-        if mode.again:
-            raise Again
         self._end(result)
 
     last_state: Node | None = None

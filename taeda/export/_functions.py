@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from taeda._core import Composite, Method, Op, Tensor
@@ -68,18 +68,23 @@ def _by_function() -> dict[Any, str]:
     return names
 
 
+def find_name(function: Any) -> str | None:
+    """The name of a function in files, None if it has none."""
+    if isinstance(function, OpOverload) and isinstance(function.overloadpacket.function, CustomOpDef):
+        return f"custom.{function.overloadpacket.function._qualname}"
+    return _by_function().get(function) if isinstance(function, Hashable) else None
+
+
 def name_of(function: Any) -> str:
     """The name of a function in files.
 
     Raises:
         ValueError: it has none.
     """
-    if isinstance(function, OpOverload) and isinstance(function.overloadpacket.function, CustomOpDef):
-        return f"custom.{function.overloadpacket.function._qualname}"
-    try:
-        return _by_function()[function]
-    except (KeyError, TypeError):
-        raise ValueError(f"export: {getattr(function, '__name__', function)!r} cannot be written to a file") from None
+    found = find_name(function)
+    if found is None:
+        raise ValueError(f"export: {getattr(function, '__name__', function)!r} cannot be written to a file")
+    return found
 
 
 def function_of(name: Any) -> Any:

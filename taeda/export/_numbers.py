@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from taeda.fx.experimental.symbolic_shapes import _FUNCTIONS, Expr, SymBool, SymFloat, SymInt, _Symbolic, combine
@@ -12,7 +13,7 @@ from taeda.fx.node import map_aggregate
 from .. import _core
 from ..library.fake import FakeImplCtx, fake_context
 from ._steps import assert_scalar, item, sym_size
-from ._unknowns import Knowledge, Unknown, Unknowns
+from ._unknowns import Again, Knowledge, Unknown, Unknowns
 from ._values import Traced, undecided
 
 
@@ -41,6 +42,22 @@ class Numbers:
     where: Callable
     value_of: Callable
     aside: Callable
+
+    @contextmanager
+    def complete(self) -> Iterator[None]:
+        """Within it, a program is recorded.
+
+        Raises:
+            Again: the samples did not know a number or a condition. What the program raised then is about values that
+                were made up for it, and may be anything.
+        """
+        try:
+            yield
+        except Exception:
+            if not self.again:
+                raise
+        if self.again:
+            raise Again
 
     def _of_unknown_size(
         self, rule: Callable, low: Any, high: Any, mask: Traced | None, found: dict, sample: int, given: tuple

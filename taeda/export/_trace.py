@@ -210,13 +210,8 @@ class _Attempt:
         self.out_spec: Any = None
         self.outputs: list[Any] = []
         self.calls: dict[str, ModuleCallSignature] = {}  # modules whose signature is kept, by path
-        try:
+        with self.capture.complete():
             self._record()
-        except Exception:
-            if not self.capture.again:
-                raise
-        if self.capture.again:
-            raise Again
 
     def _record(self) -> None:
         exporter, capture = self.exporter, self.capture

@@ -250,8 +250,8 @@ class ExportedProgram:
         names = [n.name for n in self.graph.nodes if n.op == "placeholder"]
         if names != [s.arg.name for s in self.graph_signature.input_specs]:
             raise ValueError("ExportedProgram: the placeholders of the graph are not the inputs of the signature")
-        values = self.graph.output_node().args[0]
-        if len(values) != len(self.graph_signature.output_specs):
+        values = next((n.args[0] for n in self.graph.nodes if n.op == "output"), None)
+        if not isinstance(values, (tuple, list)) or len(values) != len(self.graph_signature.output_specs):
             raise ValueError("ExportedProgram: the outputs of the graph are not those of the signature")
         for spec in self.graph_signature.input_specs:
             if spec.kind == InputKind.USER_INPUT:

@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-from ...cuda import _native
+from ...cuda import CudaError, _native
 from ..errors import DistError
 
 _EACH = 0.2  # seconds between two looks
@@ -108,7 +108,7 @@ def _is_over(work: Begun) -> bool:
     try:
         _native.enter_context(work.engine.device.index)
         return work.event.query()
-    except RuntimeError:
+    except CudaError:
         return True
 
 
