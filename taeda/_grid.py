@@ -371,11 +371,8 @@ class GridOp(CustomOpDef):
             named = dict(zip(self._given.inputs, inputs, strict=True))
             form = rule(**{n: named[n] for n in asked})
         key = (
-            repr(form),
-            tuple(t.dtype.name for t in tensors),
-            _core.get_num_threads(),
-            repr(sorted(settings.items())),
-        )
+            repr(form), tuple(t.dtype.name for t in tensors), _core.get_num_threads(), repr(sorted(settings.items())),
+        )  # fmt: skip
         found = self._chosen.get(key)
         if found is None:
             with self._lock:

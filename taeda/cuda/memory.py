@@ -89,13 +89,10 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
             for when, value in zip(_WHEN, values, strict=True):
                 made[f"{name}.{pool}.{when}"] = value
     made |= {
-        "num_alloc_retries": memory.retries,
-        "num_ooms": memory.failures,
-        "num_device_alloc": memory.device_allocations,
-        "num_device_free": memory.device_releases,
-        "num_sync_all_streams": memory.synchronisations,
+        "num_alloc_retries": memory.retries, "num_ooms": memory.failures, "num_device_alloc": memory.device_allocations,
+        "num_device_free": memory.device_releases, "num_sync_all_streams": memory.synchronisations,
         "max_split_size": -1,
-    }
+    }  # fmt: skip
     made |= {f"oversize_{kind}.{when}": 0 for kind in ("allocations", "segments") for when in _WHEN}
     return dict(sorted(made.items()))
 

@@ -43,17 +43,9 @@ all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatte
 #: Where names are that load modules (layers, optimisers) which not every program with several processes needs.
 _LAZY = {"DistributedDataParallel": "data_parallel", "GradBucket": "data_parallel", "simulate": "simulation"}
 _PACKAGES = (
-    "algorithms",
-    "checkpoint",
-    "distributed_c10d",
-    "elastic",
-    "fsdp",
-    "launcher",
-    "nn",
-    "optim",
-    "pipelining",
+    "algorithms", "checkpoint", "distributed_c10d", "elastic", "fsdp", "launcher", "nn", "optim", "pipelining",
     "tensor",
-)
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -17,21 +17,7 @@ from .library import build
 from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 
 __all__ = [
-    "AdditionalInputs",
-    "Dim",
-    "ExportGraphSignature",
-    "ExportedProgram",
-    "ModuleCallEntry",
-    "ModuleCallSignature",
-    "ShapesCollection",
-    "build",
-    "default_decompositions",
-    "dims",
-    "draft_export",
-    "export",
-    "export_for_training",
-    "load",
-    "passes",
-    "register_dataclass",
-    "save",
+    "AdditionalInputs", "Dim", "ExportGraphSignature", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature",
+    "ShapesCollection", "build", "default_decompositions", "dims", "draft_export", "export", "export_for_training",
+    "load", "passes", "register_dataclass", "save",
 ]  # fmt: skip

@@ -322,14 +322,9 @@ class _Lowering(Capture):
     def _mark(self) -> tuple:
         nodes = self.scope.graph._root._prev
         return (
-            nodes,
-            dict(self.scope.sizes),
-            dict(self.scope.nodes),
-            len(self.guards),
-            dict(self.views),
-            self.progress,
+            nodes, dict(self.scope.sizes), dict(self.scope.nodes), len(self.guards), dict(self.views), self.progress,
             [(m, m.version) for m in self.memories.values()],
-        )
+        )  # fmt: skip
 
     def _since(self, mark: tuple) -> list[Node]:
         found, node = [], self.scope.graph._root._prev

@@ -176,15 +176,8 @@ def _refusing(name: str) -> Callable:
 
 
 for _name in (
-    "tolist",
-    "numpy",
-    "data_ptr",
-    "untyped_storage",
-    "backward",
-    "register_hook",
-    "retain_grad",
-    "requires_grad_",
-):
+    "tolist", "numpy", "data_ptr", "untyped_storage", "backward", "register_hook", "retain_grad", "requires_grad_",
+):  # fmt: skip
     setattr(Batched, _name, _refusing(_name + "()"))
 for _name in ("__array__", "__dlpack__", "__reduce_ex__", "__index__", "__int__", "__float__", "__complex__"):
     setattr(Batched, _name, _refusing(_name))

@@ -459,13 +459,9 @@ class Graph:
 
         for op, target, args, kwargs, name, kind, meta in state["records"]:
             node = self.create_node(
-                op,
-                _names.function_of(target),
-                tuple(map_aggregate(args, resolve)),
-                dict(map_aggregate(kwargs, resolve)),
-                name,
-                kind,
-            )
+                op, _names.function_of(target), tuple(map_aggregate(args, resolve)),
+                dict(map_aggregate(kwargs, resolve)), name, kind,
+            )  # fmt: skip
             node.meta.update(meta)
             made.append(node)
 

@@ -172,11 +172,8 @@ def script_module(
     kind.attributes["training"] = BOOL
     _add_values(module, kind, made, annotations, constants)
     for cls, word in (
-        (nn.ModuleList, "list"),
-        (nn.Sequential, "list"),
-        (nn.ModuleDict, "dict"),
-        (nn.ParameterList, "list"),
-    ):
+        (nn.ModuleList, "list"), (nn.Sequential, "list"), (nn.ModuleDict, "dict"), (nn.ParameterList, "list"),
+    ):  # fmt: skip
         if isinstance(module, cls):
             kind.container = word
             kind.children = list(module._modules) if cls is not nn.ParameterList else list(module._parameters)

@@ -19,11 +19,8 @@ COMPLEX = {"complex32": F16, "complex64": F32, "complex128": F64}
 
 #: The dtype in which dtypes that are only stored are computed.
 WORKING = {
-    "float16": "float32",
-    "bfloat16": "float32",
-    "complex32": "complex64",
-    **dict.fromkeys(float8.NAMES, "float32"),
-}
+    "float16": "float32", "bfloat16": "float32", "complex32": "complex64", **dict.fromkeys(float8.NAMES, "float32"),
+}  # fmt: skip
 
 #: Prefetch distance in bytes (:meth:`_Schedule.prefetch`).
 AHEAD = 2048

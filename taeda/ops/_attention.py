@@ -113,15 +113,8 @@ def _forward(query, key, value, mask, causal, scale, dropout, states) -> tuple[T
         address = kernels.attention(dtype.name, _kind(m), states is not None)
         args = tuple(given[name] for name in kernels.ATTENTION_ARGS)
         tensors = (
-            out,
-            sums,
-            q,
-            k,
-            v,
-            0 if m is None else m,
-            gemm.panel_product(dtype.name),
-            0 if states is None else states,
-        )
+            out, sums, q, k, v, 0 if m is None else m, gemm.panel_product(dtype.name), 0 if states is None else states,
+        )  # fmt: skip
         slot += 0 if states is None else kernels.QUERIES * given["pitch"]
         each = min(n, kernels.QUERIES) * s * (e + ev)
         _launch(address, tensors, args, slot, b * h * -(-n // kernels.QUERIES), each)

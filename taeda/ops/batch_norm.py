@@ -153,13 +153,9 @@ def _moved(t):
 
 
 @primitive(
-    method=False,
-    out=False,
-    outputs=("y", "mean", "rstd"),
-    differentiable=[0],
-    name="_deferred_batch_norm",
+    method=False, out=False, outputs=("y", "mean", "rstd"), differentiable=[0], name="_deferred_batch_norm",
     node="NativeBatchNorm",
-)
+)  # fmt: skip
 def _deferred_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """:func:`_fused_batch_norm` in training, deferred until the op that uses the result runs. The derivative keeps
     nothing that may still move.

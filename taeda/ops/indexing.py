@@ -230,14 +230,9 @@ def _check_fill(input, mask, value):
 
 
 @pointwise(
-    operands=3,
-    promote_from=(0,),
-    require=_require_mask,
-    check=_check_fill,
-    one_value="deprecated",
-    fits=True,
+    operands=3, promote_from=(0,), require=_require_mask, check=_check_fill, one_value="deprecated", fits=True,
     row_major=True,
-)
+)  # fmt: skip
 def masked_fill(input, mask, value):
     """``value`` where ``mask`` is true, ``input`` elsewhere.
 

@@ -22,20 +22,11 @@ from .table import OPS, _make, _register, composite, primitive
 
 #: The largest integer up to which every integer is a value of the dtype, and its smallest value.
 _INTEGER_RANGE = {
-    "bool": (0, 1),
-    "uint8": (0, 2**8 - 1),
-    "int8": (-(2**7), 2**7 - 1),
-    "int16": (-(2**15), 2**15 - 1),
-    "int32": (-(2**31), 2**31 - 1),
-    "int64": (-(2**63), 2**63 - 1),
-    "uint16": (0, 2**16 - 1),
-    "uint32": (0, 2**32 - 1),
-    "uint64": (0, 2**64 - 1),
-    "float16": (-(2**11), 2**11),
-    "bfloat16": (-(2**8), 2**8),
-    "float32": (-(2**24), 2**24),
+    "bool": (0, 1), "uint8": (0, 2**8 - 1), "int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1),
+    "int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1), "uint16": (0, 2**16 - 1), "uint32": (0, 2**32 - 1),
+    "uint64": (0, 2**64 - 1), "float16": (-(2**11), 2**11), "bfloat16": (-(2**8), 2**8), "float32": (-(2**24), 2**24),
     "float64": (-(2**53), 2**53),
-}
+}  # fmt: skip
 _FLOAT_MAX = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
 _WIDE = 2**28  # from this range on, an integer takes two words
 
@@ -48,13 +39,9 @@ def _fills(function: Callable) -> Any:
     name = function.__name__
     core.SLOW[name] = function
     op = _make(
-        function,
-        "mutates",
-        getattr(core, name, None),
-        function.__name__,
-        inplace=True,
+        function, "mutates", getattr(core, name, None), function.__name__, inplace=True,
         traits={"also": {"from": "from_"}, "random": True},
-    )
+    )  # fmt: skip
     op.vjp(input=lambda g: g.new_zeros(g.shape))
     _register(op.name, op, True)
     return op

@@ -275,13 +275,8 @@ def _step_by_step(mode, gates, h, c, w_hh, b_hh, blocks, save, results):
         tail = (old_c, at) if mode == "LSTM" else h
         state = (h, c) if mode == "LSTM" else (h,)
         tensors = (
-            (out, at),
-            *state,
-            (saved, 4 * at if saved.numel() else 0),
-            tail,
-            (gates, start * width * item),
-            inner,
-        )
+            (out, at), *state, (saved, 4 * at if saved.numel() else 0), tail, (gates, start * width * item), inner,
+        )  # fmt: skip
         launch(address, tensors, (hidden,), n, grain)
 
 

@@ -766,12 +766,9 @@ def _norms(op):
 
 
 _NORM = {
-    0.0: _norms("norm0"),
-    1.0: _norms("norm1"),
-    2.0: _norms("norm2"),
-    math.inf: _norms("norminf"),
+    0.0: _norms("norm0"), 1.0: _norms("norm1"), 2.0: _norms("norm2"), math.inf: _norms("norminf"),
     -math.inf: _norms("normninf"),
-}
+}  # fmt: skip
 _norm_any = Reducer("vector_norm", "normp", (_FLOAT_REAL,), nparams=1).run
 
 

@@ -16,12 +16,8 @@ from .table import Ints, composite
 from .views import as_strided, reshape
 
 _SEGMENT = {
-    "sum": ("sum", 0),
-    "mean": ("sum", 0),
-    "prod": ("prod", 1),
-    "max": ("amax", -math.inf),
-    "min": ("amin", math.inf),
-}
+    "sum": ("sum", 0), "mean": ("sum", 0), "prod": ("prod", 1), "max": ("amax", -math.inf), "min": ("amin", math.inf),
+}  # fmt: skip
 _OTHER_NAMES = {"amax": "max", "amin": "min"}
 
 

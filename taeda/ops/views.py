@@ -991,13 +991,9 @@ def _set_part(part):
 
 
 for _name, _getter, _setter in (
-    ("T", _reversed, None),
-    ("mT", _matrix_transpose, None),
-    ("H", _hermitian, None),
-    ("mH", adjoint, None),
-    ("real", real, _set_part(real)),
-    ("imag", imag, _set_part(imag)),
-):
+    ("T", _reversed, None), ("mT", _matrix_transpose, None), ("H", _hermitian, None), ("mH", adjoint, None),
+    ("real", real, _set_part(real)), ("imag", imag, _set_part(imag)),
+):  # fmt: skip
     _core.install(_name, property(_getter, _setter, doc=_getter.__doc__))
 
 
@@ -1023,14 +1019,9 @@ def _in_place_view(function, name):
 
 
 for _function, _name in (
-    (squeeze, "squeeze_"),
-    (unsqueeze, "unsqueeze_"),
-    (transpose, "transpose_"),
-    (transpose, "swapaxes_"),
-    (transpose, "swapdims_"),
-    (t, "t_"),
-    (as_strided, "as_strided_"),
-):
+    (squeeze, "squeeze_"), (unsqueeze, "unsqueeze_"), (transpose, "transpose_"), (transpose, "swapaxes_"),
+    (transpose, "swapdims_"), (t, "t_"), (as_strided, "as_strided_"),
+):  # fmt: skip
     _in_place_view(_function, _name)
 
 

@@ -306,14 +306,8 @@ def _with_products(made: list[FunctionEvent], products: dict[int, str]) -> list[
             input_shapes=event.input_shapes, stack=event.stack, flops=event.flops,
         )  # fmt: skip
         for kept in (
-            "structured_input_shapes",
-            "concrete_inputs",
-            "kwinputs",
-            "allocated",
-            "moved",
-            "written",
-            "kernels",
-        ):
+            "structured_input_shapes", "concrete_inputs", "kwinputs", "allocated", "moved", "written", "kernels",
+        ):  # fmt: skip
             setattr(inner, kept, getattr(event, kept))
         for run in inner.kernels:
             run.event = inner

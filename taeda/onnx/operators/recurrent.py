@@ -21,18 +21,14 @@ from .elementwise import softplus
 
 #: Activations by their names in lower case: (function of x, alpha and beta, default alpha, default beta).
 _ACTIVATIONS: dict[str, tuple[Callable[[Tensor, float, float], Tensor], float, float]] = {
-    "relu": (lambda x, a, b: F.relu(x), 0, 0),
-    "tanh": (lambda x, a, b: tanh(x), 0, 0),
-    "sigmoid": (lambda x, a, b: sigmoid(x), 0, 0),
-    "affine": (lambda x, a, b: a * x + b, 1, 0),
+    "relu": (lambda x, a, b: F.relu(x), 0, 0), "tanh": (lambda x, a, b: tanh(x), 0, 0),
+    "sigmoid": (lambda x, a, b: sigmoid(x), 0, 0), "affine": (lambda x, a, b: a * x + b, 1, 0),
     "leakyrelu": (lambda x, a, b: F.leaky_relu(x, a), 0.01, 0),
     "thresholdedrelu": (lambda x, a, b: where(x >= a, x, 0), 1, 0),
     "scaledtanh": (lambda x, a, b: a * tanh(b * x), 1, 1),
-    "hardsigmoid": (lambda x, a, b: clamp(a * x + b, 0, 1), 0.2, 0.5),
-    "elu": (lambda x, a, b: F.elu(x, a), 1, 0),
-    "softsign": (lambda x, a, b: F.softsign(x), 0, 0),
-    "softplus": (lambda x, a, b: softplus(x), 0, 0),
-}
+    "hardsigmoid": (lambda x, a, b: clamp(a * x + b, 0, 1), 0.2, 0.5), "elu": (lambda x, a, b: F.elu(x, a), 1, 0),
+    "softsign": (lambda x, a, b: F.softsign(x), 0, 0), "softplus": (lambda x, a, b: softplus(x), 0, 0),
+}  # fmt: skip
 #: Functions that take numbers from the lists of alphas and betas, and how many of each.
 _TAKES = {
     "affine": (1, 1), "leakyrelu": (1, 0), "thresholdedrelu": (1, 0), "scaledtanh": (1, 1), "hardsigmoid": (1, 1),

@@ -375,13 +375,8 @@ class SummaryWriter:
         from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 
         rows = (
-            true_positive_counts,
-            false_positive_counts,
-            true_negative_counts,
-            false_negative_counts,
-            precision,
-            recall,
-        )
+            true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision, recall,
+        )  # fmt: skip
         content = PrCurvePluginData(version=0, num_thresholds=num_thresholds).SerializeToString()
         value = _value(tag, _floats(np.stack([_array(row) for row in rows])), "pr_curves", content)
         self._write([value], global_step, walltime)

@@ -33,12 +33,8 @@ class TestCase(unittest.TestCase):
         """Compare ``x`` with ``y``; what is no tensor, number or nest of them by ``==``."""
         exact = {"exact_device": exact_device, "exact_layout": exact_layout, "exact_stride": exact_stride}
         options: dict[str, Any] = {
-            "atol": atol,
-            "rtol": rtol,
-            "equal_nan": equal_nan,
-            "exact_dtype": exact_dtype,
-            **exact,
-        }
+            "atol": atol, "rtol": rtol, "equal_nan": equal_nan, "exact_dtype": exact_dtype, **exact,
+        }  # fmt: skip
         nests = (list, tuple)
         if isinstance(x, Mapping) and isinstance(y, Mapping) and x.keys() == y.keys():
             for key in x:
