@@ -310,8 +310,8 @@ cdef int variant_of(Op op, PyObject** bound, PyObject** params, int* nparams, in
         x = <object>bound[i]
         if isinstance(x, Tensor) and (<Tensor>x).count == 1 and not wants_grad(<Tensor>x):
             x = (<Tensor>x).item() if (<Tensor>x).device_type else read_scalar(address_of(<Tensor>x), (<Tensor>x).code)
-            bound[i] = NULL  # never read again: params holds the number
             _numbers_alive.append(x)
+            bound[i] = <PyObject*>x  # what the derivative saves
         elif not (PyFloat_Check(x) or PyLong_Check(x) or x is None or isinstance(x, Tensor)) and hasattr(x,
                                                                                                          "__array__"):
             x = callbacks.operand(x)

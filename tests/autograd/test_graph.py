@@ -5,6 +5,7 @@ import pytest
 import taeda
 from taeda import autograd
 from taeda.autograd import graph
+from taeda.nn import functional as F
 
 
 def leaf(*values):
@@ -267,3 +268,11 @@ def test_backward_to_edges():
     assert g.tolist() == [3.0, 3.0]
     with pytest.raises(RuntimeError, match="Tensors or GradientEdges"):
         z.backward(inputs=(3,))
+
+
+def test_a_number_in_a_tensor_as_an_argument_that_the_derivative_needs():
+    x = leaf(1.0, -2.0)
+    for op, value in ((F.softplus, 2.0), (F.leaky_relu, 0.5), (F.celu, 0.5), (F.elu, 0.5), (F.softshrink, 0.25)):
+        (expected,) = autograd.grad(op(x, value).sum(), x)
+        (got,) = autograd.grad(op(x, taeda.tensor(value)).sum(), x)
+        assert got.tolist() == expected.tolist(), op
