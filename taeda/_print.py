@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._core import float4_e2m1fn_x2, forward_levels, get_default_dtype, install, mode_stack, set_mode_stack, uint8
+from ._core import float4_e2m1fn_x2, forward_levels, get_default_dtype, install, mode_stack, modes, uint8
 from ._core.callbacks import callbacks
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "sparse_repr", "tensor_repr"]
@@ -194,12 +194,8 @@ def _layout(nested: Any, dims: int, column: _Column | _ComplexColumn, indent: in
 
 def _body(t: Any, indent: int) -> str:
     """The values of ``t`` between the brackets; ``indent`` is the width of the text before them."""
-    modes = mode_stack()
-    set_mode_stack([mode for mode in modes if not hasattr(mode, "note_made")])  # no step of a program shows tensors
-    try:
+    with modes([mode for mode in mode_stack() if not hasattr(mode, "note_made")]):  # no step of a program shows tensors
         return _shown_body(t, indent)
-    finally:
-        set_mode_stack(modes)
 
 
 def _shown_body(t: Any, indent: int) -> str:

@@ -15,7 +15,6 @@ from . import _core
 from ._core import Storage, Tensor
 from ._core.exchange import tensor
 from ._core.tensor import refuse_reached
-from .ops.conversion import CASTS
 
 UntypedStorage = Storage
 
@@ -276,8 +275,11 @@ def _conversion(name: str, dtype: Any) -> Any:
     return convert
 
 
-_DTYPES = {name: dtype for name, dtype in CASTS.items() if not dtype.is_complex}
-_DTYPES |= {"complex_double": _core.complex128, "complex_float": _core.complex64}
+_DTYPES = {
+    "bfloat16": _core.bfloat16, "bool": _core.bool_, "byte": _core.uint8, "char": _core.int8,
+    "complex_double": _core.complex128, "complex_float": _core.complex64, "double": _core.float64,
+    "float": _core.float32, "half": _core.float16, "int": _core.int32, "long": _core.int64, "short": _core.int16,
+}  # fmt: skip
 _DTYPES |= {n: _core.dtype_by_name(n) for n in "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz".split()}
 for _name, _dtype in _DTYPES.items():
     setattr(TypedStorage, _name, _conversion(_name, _dtype))

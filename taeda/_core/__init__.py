@@ -137,6 +137,7 @@ from .tensor import (
     zero,
 )
 from .tensor import _dtype_by_name as dtype_by_name
+from .thread_modes import modes
 
 uint8, int8, int16, int32, int64, uint16, uint32, uint64 = map(
     dtype_by_name, ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")

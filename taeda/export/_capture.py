@@ -283,25 +283,18 @@ class Capture(Numbers):
         for x, value in zip(results, computed, strict=True):
             x.constant = value, x.metas[0]._version
 
-    @contextmanager
-    def on(self) -> Iterator[None]:
+    def on(self) -> _core.modes:
         """The mode is on within it, and autocast that was on before is off."""
-        before = _core.mode_stack()
-        _core.set_mode_stack([*(m for m in before if not converts([m])), self])
-        try:
-            yield
-        finally:
-            _core.set_mode_stack(before)
+        return _core.modes([*(m for m in _core.mode_stack() if not converts([m])), self])
 
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """No mode is on within it."""
+    def also_on(self) -> _core.modes:
+        """The mode is on within it, with the others."""
         stack = _core.mode_stack()
-        _core.set_mode_stack([])
-        try:
-            yield
-        finally:
-            _core.set_mode_stack(stack)
+        return _core.modes([*stack, self] if self not in stack else stack)
+
+    def aside(self) -> _core.modes:
+        """No mode is on within it."""
+        return _core.modes([])
 
     # ---- one step ----
 
@@ -538,21 +531,19 @@ class Capture(Numbers):
         """``function`` of ``inputs``, leaves, as a graph of its own: its scope, flat results, and their structure."""
         outer, mode = self.scope, self.grad_mode
         scope = self.scope = Scope(outer)
-        stack = _core.mode_stack()
-        _core.set_mode_stack([*stack, self] if self not in stack else stack)
         try:
-            given = []
-            for i, x in enumerate(inputs):
-                if not isinstance(x, Tensor):
-                    given.append(x)
-                    continue
-                x = self._lifted(x)
-                given.append(self.traced(scope.placeholder(f"arg{i}"), x.metas, x._device))
-            flat, spec = pytree.tree_flatten(function(*given))
-            flat = [self._lifted(x) for x in flat]
-            scope.graph.output(tuple(self.node_of(x) for x in flat))
+            with self.also_on():
+                given = []
+                for i, x in enumerate(inputs):
+                    if not isinstance(x, Tensor):
+                        given.append(x)
+                        continue
+                    x = self._lifted(x)
+                    given.append(self.traced(scope.placeholder(f"arg{i}"), x.metas, x._device))
+                flat, spec = pytree.tree_flatten(function(*given))
+                flat = [self._lifted(x) for x in flat]
+                scope.graph.output(tuple(self.node_of(x) for x in flat))
         finally:
-            _core.set_mode_stack(stack)
             self.scope, self.grad_mode = outer, mode
         return scope, flat, spec
 

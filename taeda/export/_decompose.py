@@ -272,13 +272,11 @@ class _Lowering(Capture):
         """
         own = rule is not _rules().get(function)
         before = self._mark()
-        stack = _core.mode_stack()
-        _core.set_mode_stack([*stack, self] if self not in stack else stack)
         self.active.append(function)
         count = len(self.alive)
         try:
-            made = rule(*args, **kwargs)
-            made = pytree.tree_map(self._kept, made)
+            with self.also_on():
+                made = pytree.tree_map(self._kept, rule(*args, **kwargs))
             fresh = [x for x in pytree.tree_leaves(made) if isinstance(x, Tensor) and not isinstance(x, Traced)]
             if fresh or self._unseen([*_everything((args, kwargs)), *self.alive[count:]]):
                 made = NotImplemented  # its body makes tensors, or writes, where the mode does not see it
@@ -288,7 +286,6 @@ class _Lowering(Capture):
             made = NotImplemented
         finally:
             self.active.pop()
-            _core.set_mode_stack(stack)
         if made is not NotImplemented and not self.active:
             forms, wanted = self._forms(made), self._wanted(function, args, kwargs)
             if own and forms != wanted:

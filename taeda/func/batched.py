@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from .. import _core
-from .._core import DISPATCHING, OVERRIDING, Tensor
+from .._core import DISPATCHING, OVERRIDING, Tensor, modes
 from .._core.tensor import as_subclass
 from ..autograd.forward_ad import hidden
 from ..autograd.function import Function
@@ -184,17 +183,6 @@ for _name in ("__array__", "__dlpack__", "__reduce_ex__", "__index__", "__int__"
 
 
 # ---- the mode --------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def modes(stack: list) -> Iterator[None]:
-    """Within it, ``stack`` are this thread's modes."""
-    previous = _core.mode_stack()
-    _core.set_mode_stack(stack)
-    try:
-        yield
-    finally:
-        _core.set_mode_stack(previous)
 
 
 class VmapMode:

@@ -14,14 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _core
-from .._core import REQUIRED, Tensor
+from .._core import REQUIRED, Tensor, modes
 from .._core import tensor as core
 from ..ops.joining import stack
 from ..ops.registry import Rules
 from ..ops.table import OPS, asked_for
 from ..random import get_rng_state, set_rng_state
 from ..utils._pytree import tree_leaves, tree_map
-from .batched import VmapMode, modes
+from .batched import VmapMode
 
 RULES = Rules()
 rule, family = RULES.rule, RULES.family

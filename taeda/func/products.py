@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, modes
 from ..ops.table import OPS
-from .batched import modes
 from .batching import Call, _aligned, _pointwise, rule
 from .families import folded, unfolded
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, modes
 from ..autograd.modes import on_values
 from ..ops.joining import cat, stack
 from ..random import get_rng_state, set_rng_state
 from ..utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from . import families, products  # noqa: F401 - rules
 from ._tree import broadcast
-from .batched import Batched, VmapMode, modes, plain
+from .batched import Batched, VmapMode, plain
 from .batching import run
 
 

@@ -664,13 +664,11 @@ def _core_only() -> Iterator[None]:
 def _outside_of_modes(state: tuple) -> Iterator[None]:
     """The modes and grad mode at the beginning of a graph, without the session."""
     grad, _, stack = state
-    before, modes = _core.set_grad_enabled(grad), _core.mode_stack()
-    _core.set_mode_stack(list(stack))
+    before = _core.set_grad_enabled(grad)
     try:
-        with _core_only():
+        with _core.modes(list(stack)), _core_only():
             yield
     finally:
-        _core.set_mode_stack(modes)
         _core.restore_grad_mode(before)
 
 

@@ -162,15 +162,13 @@ class Recorder:
     @contextmanager
     def recording(cls, recorder: Recorder | None) -> Iterator[None]:
         """``recorder`` records within it; None: none of this class does."""
-        before, stack = cls.current(), _core.mode_stack()
+        before, rest = cls.current(), [mode for mode in _core.mode_stack() if not isinstance(mode, cls)]
         cls._thread.recorder = recorder
         _core.count_tracers(cls._tracers)
-        rest = [mode for mode in stack if not isinstance(mode, cls)]
-        _core.set_mode_stack(rest if recorder is None else [recorder, *rest])
         try:
-            yield
+            with _core.modes(rest if recorder is None else [recorder, *rest]):
+                yield
         finally:
-            _core.set_mode_stack(stack)
             cls._thread.recorder = before
             _core.count_tracers(-cls._tracers)
 

@@ -98,12 +98,8 @@ def _known(lower: bool, name: str) -> Any:
     """The lowering of coordinates that follow from numbers alone: a constant."""
 
     def lowered(row, col, offset, dtype):
-        stack = _core.mode_stack()
-        _core.set_mode_stack([])
-        try:
+        with _core.modes([]):
             return _triangle_indices(row, col, offset, dtype, lower, name)
-        finally:
-            _core.set_mode_stack(stack)
 
     return lowered
 

@@ -324,9 +324,7 @@ def _look(function: Callable, args: tuple, kwargs: dict, model: Any) -> Record:
     with ExitStack() as stack:
         stack.enter_context(_Flops(recorder))
         stack.enter_context(watched(recorder))
-        before = _core.mode_stack()
-        stack.callback(_core.set_mode_stack, before)
-        _core.set_mode_stack([*before, recorder])
+        stack.enter_context(_core.modes([*_core.mode_stack(), recorder]))
         result = function(*args, **kwargs)
     if model is None:
         root.inputs = [recorder.value_of(t) for t in tensors((args, kwargs))]

@@ -155,12 +155,9 @@ def _native(call: str, *args: Any, **kwargs: Any) -> Any:
     For parts: the mode is on while they run.
     """
     name, _, overload = call.partition(".")
-    before = _core.mode_stack()
-    _core.set_mode_stack(before[:-1])
-    try:
-        return before[-1].__torch_dispatch__(getattr(packet(name), overload or "default"), (), args, kwargs)
-    finally:
-        _core.set_mode_stack(before)
+    *rest, mode = _core.mode_stack()
+    with _core.modes(rest):
+        return mode.__torch_dispatch__(getattr(packet(name), overload or "default"), (), args, kwargs)
 
 
 def _first(call: str, *args: Any, **kwargs: Any) -> Any:
@@ -558,7 +555,7 @@ class TorchDispatchMode:
         others = any(not isinstance(mode, TorchDispatchMode) for mode in _core.mode_stack())
         if whole and others:  # autocast and the like come first
             return _core.pass_through(self, op, args, kwargs)
-        with _within(self):
+        with _core.modes([*_core.mode_stack(), self]):
             result = NotImplemented if others else parts_of(op, args, kwargs)
             if result is NotImplemented and not whole:
                 return op.unwatched(args, kwargs)
@@ -572,32 +569,15 @@ class TorchDispatchMode:
 
     def item(self, tensor: Tensor) -> Any:
         """Called by the core where a number is read."""
-        before = _core.mode_stack()
-        _core.set_mode_stack(before[:-1])
-        try:
+        with _core.modes(_core.mode_stack()[:-1]):
             return self.__torch_dispatch__(packet("_local_scalar_dense").default, (), (tensor,), {})
-        finally:
-            _core.set_mode_stack(before)
-
-
-@contextmanager
-def _within(*modes: TorchDispatchMode) -> Iterator[None]:
-    before = _core.mode_stack()
-    _core.set_mode_stack([*before, *modes])
-    try:
-        yield
-    finally:
-        _core.set_mode_stack(before)
 
 
 @contextmanager
 def _disable_current_modes() -> Iterator[list]:
     before = _core.mode_stack()
-    _core.set_mode_stack([mode for mode in before if not isinstance(mode, TorchDispatchMode)])
-    try:
+    with _core.modes([mode for mode in before if not isinstance(mode, TorchDispatchMode)]):
         yield [mode for mode in before if isinstance(mode, TorchDispatchMode)]
-    finally:
-        _core.set_mode_stack(before)
 
 
 def _get_current_dispatch_mode() -> TorchDispatchMode | None:

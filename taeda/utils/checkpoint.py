@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from .. import _core
-from .._core import Tensor, device
+from .._core import Tensor, device, modes
 from .._core.devices import DEVICES, accelerator
 from .._core.random import GENERATORS, all_states, set_all_states
 from ..amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd import Function, backward, no_grad
 from ..autograd.graph import saved_tensors_hooks
 from ..autograd.modes import recording
-from ..func.batched import modes, renewed, vmap_modes
+from ..func.batched import renewed, vmap_modes
 from ..ops.devices import number_of
 from ._pytree import tree_leaves, tree_map
 from ._selective import (

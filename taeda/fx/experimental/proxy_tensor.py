@@ -195,11 +195,8 @@ class _Recorder(Recorder):
             stack = _core.mode_stack()
             if isinstance(function, Op) or any(getattr(mode, "composites", False) for mode in stack):
                 return _core.pass_through(self, function, args, kwargs)
-            _core.set_mode_stack([self, *stack])  # none of them asks for composites
-            try:
+            with _core.modes([self, *stack]):  # none of them asks for composites
                 return function.unwatched(args, kwargs)
-            finally:
-                _core.set_mode_stack(stack)
         other = self.decompositions.get(function)
         if other is not None:
             with self.recording(self):
