@@ -275,13 +275,13 @@ def _conversion(name: str, dtype: Any) -> Any:
     return convert
 
 
-_DTYPES = {
-    "bfloat16": _core.bfloat16, "bool": _core.bool_, "byte": _core.uint8, "char": _core.int8,
-    "complex_double": _core.complex128, "complex_float": _core.complex64, "double": _core.float64,
-    "float": _core.float32, "half": _core.float16, "int": _core.int32, "long": _core.int64, "short": _core.int16,
-}  # fmt: skip
-_DTYPES |= {n: _core.dtype_by_name(n) for n in "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz".split()}
-for _name, _dtype in _DTYPES.items():
+for _name, _dtype in (
+    ("bfloat16", _core.bfloat16), ("bool", _core.bool_), ("byte", _core.uint8), ("char", _core.int8),
+    ("complex_double", _core.complex128), ("complex_float", _core.complex64), ("double", _core.float64),
+    ("float", _core.float32), ("half", _core.float16), ("int", _core.int32), ("long", _core.int64),
+    ("short", _core.int16),
+    *((n, _core.dtype_by_name(n)) for n in "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz".split()),
+):  # fmt: skip
     setattr(TypedStorage, _name, _conversion(_name, _dtype))
 
 
