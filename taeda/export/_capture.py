@@ -43,6 +43,7 @@ from ._steps import assert_scalar, item, set_grad_enabled, sym_size
 from ._unknown_sizes import rule_for, sizes_in, without_masks
 from ._unknowns import _OPPOSITE, Knowledge, Unknown, Unknowns
 from ._values import Conflict, Traced, as_size, fake, refuse_value
+from .graph_signature import InputKind, InputSpec, TensorArgument
 
 _HERE = str(Path(__file__).parents[1])
 _MOST = 1024  #: elements of results that are computed while a program is recorded, where they are constants
@@ -152,6 +153,20 @@ class Capture(Numbers):
         """The value of the placeholder ``node``: a tensor like ``tensor``, of the same sizes."""
         made = self.traced(node, [without_values(tensor.shape, tensor.stride(), tensor.dtype)], tensor.device)
         return made
+
+    def constant(self, x: Tensor, path: str, specs: list[InputSpec], last: Node | None) -> tuple[Traced, Node]:
+        """A placeholder for a tensor from outside, after the one ``last``. ``specs`` of the inputs get one more, before
+        those of arguments."""
+        graph, scope = self.root.graph, self.scope
+        with graph.inserting_before(None) if last is None else graph.inserting_after(last):
+            node = graph.placeholder(f"c_{path.replace('.', '_')}")
+        self.scope = self.root
+        made = self.input_of(node, x)
+        made.wants_grad = x.requires_grad
+        self.scope = scope
+        index = sum(s.kind != InputKind.USER_INPUT for s in specs)
+        specs.insert(index, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), path))
+        return made, node
 
     def input(self, name: str, tensor: Tensor, sizes: Sequence[Any]) -> Traced:
         """A placeholder. ``sizes`` has an Expr for each size that is dynamic, else None."""

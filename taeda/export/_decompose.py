@@ -600,19 +600,9 @@ class _Attempt:
         if x.is_meta:
             raise RuntimeError("a body made a view that the mode did not see")
         path = f"lifted_tensor_{sum(name.startswith('lifted_tensor_') for name in self.constants)}"
-        mode = self.mode
-        with mode.aside():
+        with self.mode.aside():
             self.constants[path] = x.detach()
-        graph = mode.root.graph
-        with graph.inserting_before(None) if self.last_state is None else graph.inserting_after(self.last_state):
-            node = graph.placeholder(f"c_{path}")
-        scope, mode.scope = mode.scope, mode.root
-        made = mode.input_of(node, x)
-        made.wants_grad = x.requires_grad
-        mode.scope = scope
-        index = sum(s.kind != InputKind.USER_INPUT for s in self.specs)
-        self.specs.insert(index, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), path))
-        self.last_state = node
+        made, self.last_state = self.mode.constant(x, path, self.specs, self.last_state)
         return made
 
     def _end(self, result: tuple) -> None:

@@ -314,16 +314,7 @@ class _Attempt:
             path = f"lifted_tensor_{sum(name.startswith('lifted_tensor_') for name in self.constants)}"
         with self.capture.aside():
             self.constants[path] = x.detach() if not isinstance(x, Parameter) else x
-        graph = self.capture.root.graph
-        with graph.inserting_before(None) if self.last_state is None else graph.inserting_after(self.last_state):
-            node = graph.placeholder(f"c_{path.replace('.', '_')}")
-        scope, self.capture.scope = self.capture.scope, self.capture.root
-        made = self.capture.input_of(node, x)
-        made.wants_grad = x.requires_grad
-        self.capture.scope = scope
-        index = sum(s.kind != InputKind.USER_INPUT for s in self.specs)
-        self.specs.insert(index, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), path))
-        self.last_state = node
+        made, self.last_state = self.capture.constant(x, path, self.specs, self.last_state)
         self._note_lasting(path, x, made)
         return made
 

@@ -231,7 +231,6 @@ def slope(f: Function, dtype: str, dims: int) -> None:
 
 
 # ---- many channels: lanes are channels, which are contiguous in memory -----------------------------------------------
-# -------------------------------------------------
 @kernel
 def sample_last(f: Function, dtype: str) -> None:
     """:func:`sample` with channels last: ``out`` is ``[samples, points, channels]``. The range counts points of all

@@ -760,17 +760,22 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     return _moved_pixels(input, moves, last)
 
 
+def _pixel_factor(function: str, parameter: str, shape: Any, factor: Any) -> int:
+    r = _core.whole_numbers(factor, function, parameter)
+    if len(shape) < 3:
+        raise RuntimeError(
+            f"{function} expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"{function} expects a positive {parameter}, but got {r}")
+    return r
+
+
 @_once_per_form
 def _shuffled(shape: Any, upscale_factor: Any, last: bool) -> Any:
     """Sizes, order of dimensions, and sizes again that make :func:`pixel_shuffle`, of what lies in memory with channels
     ``last``; None where nothing moves."""
-    r = _core.whole_numbers(upscale_factor, "pixel_shuffle", "upscale_factor")
-    if len(shape) < 3:
-        raise RuntimeError(
-            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    r = _pixel_factor("pixel_shuffle", "upscale_factor", shape, upscale_factor)
     *batch, c, h, w = shape
     if c % (r * r):
         raise RuntimeError(
@@ -820,13 +825,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 @_once_per_form
 def _unshuffled(shape: Any, downscale_factor: Any, last: bool) -> Any:
     """As :func:`_shuffled`, of :func:`pixel_unshuffle`."""
-    r = _core.whole_numbers(downscale_factor, "pixel_unshuffle", "downscale_factor")
-    if len(shape) < 3:
-        raise RuntimeError(
-            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    r = _pixel_factor("pixel_unshuffle", "downscale_factor", shape, downscale_factor)
     *batch, c, h, w = shape
     if h % r or w % r:
         raise RuntimeError(

@@ -16,6 +16,7 @@ from ...ops.reduction import norm
 from ...ops.sorting import kthvalue, topk
 from ..modules.module import Module
 from .convert_parameters import parameters_to_vector
+from .weight_norm import undo_hook
 
 __all__ = [
     "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
@@ -588,12 +589,9 @@ def remove(module: Module, name: str) -> Module:
         >>> [name for name, p in nn.utils.prune.remove(layer, "weight").named_parameters()]
         ['bias', 'weight']
     """
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
+    if not undo_hook(module, lambda hook: isinstance(hook, BasePruningMethod) and hook._tensor_name == name):
+        raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
+    return module
 
 
 def is_pruned(module: Module) -> bool:

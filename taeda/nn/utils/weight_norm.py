@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from ..._core import Size
@@ -17,6 +18,15 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 def weight_of(v: Tensor, g: Tensor, dim: int) -> Tensor:
     """``g v / |v|``."""
     return v * (g / norm_except_dim(v, 2, dim))
+
+
+def undo_hook(module: Module, fits: Callable[[Any], bool]) -> bool:
+    """Remove the first forward pre-hook that ``fits`` from ``module`` with what it did there. Whether there was one."""
+    key = next((key for key, hook in module._forward_pre_hooks.items() if fits(hook)), None)
+    if key is not None:
+        module._forward_pre_hooks[key].remove(module)
+        del module._forward_pre_hooks[key]
+    return key is not None
 
 
 class WeightNorm:
@@ -108,9 +118,6 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
         >>> [name for name, p in layer.named_parameters()]
         ['bias', 'weight']
     """
-    for key, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, WeightNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[key]
-            return module
-    raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    if not undo_hook(module, lambda hook: isinstance(hook, WeightNorm) and hook.name == name):
+        raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    return module
