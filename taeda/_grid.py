@@ -299,8 +299,7 @@ class GridOp(CustomOpDef):
 
     # ---- kernels ----------------------------------------------------------------------------------------------------
     def _built(
-        self, forms: Sequence, tensors: Sequence[Tensor], shapes: Sequence[tuple[int, ...]],
-        settings: dict[str, Any],
+        self, forms: Sequence, tensors: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], settings: dict[str, Any],
     ) -> _Built:  # fmt: skip
         units = tuple(tuple(s == 1 for s in t.stride()) for t in tensors)
         key = (

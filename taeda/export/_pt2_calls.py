@@ -61,10 +61,10 @@ def step_of(graph: Graph, target: str, args: list, kwargs: dict, name: str) -> N
             raise bad(f"{target!r:.80}: {error}") from None
     if function is spellings.itself:
         return args[0]
-    known = _functions.find_name(function)
-    if known is None:  # a function that programs in files may not call
+    called = _functions.find_name(function)
+    if called is None:  # a function that programs in files may not call
         raise bad(f"the op {op!r:.80} of PyTorch is not known here")
-    if not known.startswith(("step.", "operator.")):
+    if not called.startswith(("step.", "operator.")):
         _functions.check_call(target, function, tuple(args), kwargs)
     return graph.call_function(function, tuple(args), kwargs, name=name)
 

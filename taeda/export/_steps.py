@@ -55,8 +55,7 @@ def with_grad_enabled(mode: bool, graph: Callable, args: tuple) -> Any:
 
 def batch_norm_functional(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
-    training: bool,
-    momentum: float, eps: float,
+    training: bool, momentum: float, eps: float,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Batch norm without writes: the result, the batch's statistics, and the running statistics as they are
     afterwards."""

@@ -67,9 +67,8 @@ def bind(
 
 
 def bind_declared(
-    name: str, declared: tuple, address: int, opened: Any, mutates_args: Sequence[str] = (),
-    threads: str | None = None, backward: Callable | None = None, setup_context: Callable | None = None,
-    no_grad: bool = False,
+    name: str, declared: tuple, address: int, opened: Any, mutates_args: Sequence[str] = (), threads: str | None = None,
+    backward: Callable | None = None, setup_context: Callable | None = None, no_grad: bool = False,
 ) -> CustomOpDef:  # fmt: skip
     mutates = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
     bound = _c_functions.as_op(name, declared, address, mutates, threads, opened)

@@ -32,10 +32,9 @@ def export(
     verify: bool = False, profile: bool = False, dump_exported_program: bool = False, artifacts_dir: Any = ".",
     export_params: bool = True, keep_initializers_as_inputs: bool = False,
     dynamic_axes: Mapping[str, Mapping[int, str] | Sequence[int]] | None = None,
-    training: TrainingMode = TrainingMode.EVAL,
-    operator_export_type: OperatorExportTypes = OperatorExportTypes.ONNX, do_constant_folding: bool = True,
-    custom_opsets: Mapping[str, int] | None = None, export_modules_as_functions: bool | Collection[type] = False,
-    autograd_inlining: bool = True,
+    training: TrainingMode = TrainingMode.EVAL, operator_export_type: OperatorExportTypes = OperatorExportTypes.ONNX,
+    do_constant_folding: bool = True, custom_opsets: Mapping[str, int] | None = None,
+    export_modules_as_functions: bool | Collection[type] = False, autograd_inlining: bool = True,
 ) -> ONNXProgram | None:  # fmt: skip
     """Write a model as ONNX.
 

@@ -95,9 +95,8 @@ _node.register_fake(_zeros)
 
 
 def symbolic_multi_out(
-    domain_op: str, /, inputs: Sequence[Tensor | None], attrs: dict[str, Any] | None = None, *,
-    dtypes: Sequence[Any], shapes: Sequence[Sequence[int]], version: int | None = None,
-    metadata_props: dict[str, str] | None = None,
+    domain_op: str, /, inputs: Sequence[Tensor | None], attrs: dict[str, Any] | None = None, *, dtypes: Sequence[Any],
+    shapes: Sequence[Sequence[int]], version: int | None = None, metadata_props: dict[str, str] | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
     """A node with several results, in a model that is written as ONNX; zeros where it runs here.
 

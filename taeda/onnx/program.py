@@ -44,8 +44,7 @@ class ONNXProgram:
     """
 
     def __init__(
-        self, skeleton: Any, weights: Mapping[str, Tensor], exported_program: Any,
-        complex_outputs: Sequence[bool],
+        self, skeleton: Any, weights: Mapping[str, Tensor], exported_program: Any, complex_outputs: Sequence[bool],
     ) -> None:  # fmt: skip
         self._skeleton = skeleton  # the model without the weights
         self._weights = dict(weights)

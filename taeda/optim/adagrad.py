@@ -92,9 +92,8 @@ class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
 def adagrad(
     params: list[Tensor], grads: list[Tensor], state_sums: list[Tensor], state_steps: list[Tensor],
     fused: bool | None = None, grad_scale: Tensor | None = None, found_inf: Tensor | None = None,
-    has_sparse_grad: bool = False, foreach: bool | None = None, differentiable: bool = False,
-    has_complex: bool = False, *, lr: float | Tensor, weight_decay: float, lr_decay: float, eps: float,
-    maximize: bool,
+    has_sparse_grad: bool = False, foreach: bool | None = None, differentiable: bool = False, has_complex: bool = False,
+    *, lr: float | Tensor, weight_decay: float, lr_decay: float, eps: float, maximize: bool,
 ) -> None:  # fmt: skip
     """One step of :class:`Adagrad` on lists, of which the state and the steps so far are written, too."""
     step_lists(Adagrad, locals(), params, grads, (state_sums,), state_steps)

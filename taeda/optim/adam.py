@@ -170,9 +170,8 @@ def adam(
     params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
     max_exp_avg_sqs: list[Tensor], state_steps: list[Tensor], foreach: bool | None = None, capturable: bool = False,
     differentiable: bool = False, fused: bool | None = None, grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None, has_complex: bool = False, decoupled_weight_decay: bool = False, *,
-    amsgrad: bool, beta1: float | Tensor, beta2: float | Tensor, lr: float | Tensor, weight_decay: float,
-    eps: float, maximize: bool,
+    found_inf: Tensor | None = None, has_complex: bool = False, decoupled_weight_decay: bool = False, *, amsgrad: bool,
+    beta1: float | Tensor, beta2: float | Tensor, lr: float | Tensor, weight_decay: float, eps: float, maximize: bool,
 ) -> None:  # fmt: skip
     """One step of :class:`Adam` on lists, of which the state and the steps so far are written, too."""
     given = locals()

@@ -86,10 +86,9 @@ class Rprop(ElementwiseOptimizer, rule=_rule, scalars=4):
 
 
 def rprop(
-    params: list[Tensor], grads: list[Tensor], prevs: list[Tensor], step_sizes: list[Tensor],
-    state_steps: list[Tensor], foreach: bool | None = None, capturable: bool = False, maximize: bool = False,
-    differentiable: bool = False, has_complex: bool = False, *, step_size_min: float, step_size_max: float,
-    etaminus: float, etaplus: float,
+    params: list[Tensor], grads: list[Tensor], prevs: list[Tensor], step_sizes: list[Tensor], state_steps: list[Tensor],
+    foreach: bool | None = None, capturable: bool = False, maximize: bool = False, differentiable: bool = False,
+    has_complex: bool = False, *, step_size_min: float, step_size_max: float, etaminus: float, etaplus: float,
 ) -> None:  # fmt: skip
     """One step of :class:`Rprop` on lists, of which the state and the steps so far are written, too."""
     given, etas, sizes = locals(), (etaminus, etaplus), (step_size_min, step_size_max)

@@ -157,9 +157,8 @@ class FileSystemWriter(StorageWriter):
 
     def __init__(
         self, path: str | os.PathLike, single_file_per_rank: bool = True, sync_files: bool = True,
-        thread_count: int = 1,
-        per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False, overwrite: bool = True,
-        **unused: Any,
+        thread_count: int = 1, per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False,
+        overwrite: bool = True, **unused: Any,
     ) -> None:  # fmt: skip
         self.path, self.overwrite = Path(path), overwrite
 

@@ -24,8 +24,7 @@ TARGETS = {"x86-64-v3": "avx2", "arm64": "arm64"}
 
 def build(
     program: ExportedProgram | Module, path: str | os.PathLike, args: tuple | None = None, kwargs: dict | None = None,
-    *,
-    dynamic_shapes: Any = None, name: str | None = None, target: str | None = None, weights: str = "inside",
+    *, dynamic_shapes: Any = None, name: str | None = None, target: str | None = None, weights: str = "inside",
 ) -> Path:  # fmt: skip
     """Write a program as a shared library of machine code, for Linux.
 

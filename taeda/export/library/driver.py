@@ -324,8 +324,7 @@ def _sizes_of_outputs(dimensions: int) -> Routine:
 
 def _run(
     name: str, inputs: int, outputs: int, dimensions: int, ranges: Sequence[tuple[int, int]], check: Routine,
-    find: Routine, sizes_of: Routine,
-    call: Routine, set_threads: Routine, is_able: Routine, meet: Routine,
+    find: Routine, sizes_of: Routine, call: Routine, set_threads: Routine, is_able: Routine, meet: Routine,
 ) -> Routine:  # fmt: skip
     """``run(inputs, count, outputs, count)``; the code."""
     f = Routine(f"{name}_run", [PTR, I64, PTR, I64], I32, exported=True)
@@ -429,8 +428,7 @@ def load(name: str, size: int) -> Routine:
 
 def routines(
     name: str, inputs: int, outputs: int, dimensions: int, ranges: Sequence[tuple[int, int]], variants: int, texts: int,
-    version: int,
-    launch: Routine, set_threads: Routine, is_able: Routine,
+    version: int, launch: Routine, set_threads: Routine, is_able: Routine,
 ) -> list[Routine]:  # fmt: skip
     """All of a library's own functions.
 

@@ -80,8 +80,7 @@ def _direction(
 
 def recurrent(
     mode: str, x: Tensor, hx: Any, weights: list[list[Tensor]], bias: bool, num_layers: int, dropout: float,
-    training: bool,
-    bidirectional: bool, batch_first: bool, sizes: list[int] | None,
+    training: bool, bidirectional: bool, batch_first: bool, sizes: list[int] | None,
 ) -> tuple[Tensor, Tensor | tuple[Tensor, ...]]:  # fmt: skip
     """Run all layers.
 

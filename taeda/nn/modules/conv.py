@@ -204,9 +204,8 @@ class _ConvTransposeNd(_ConvNd):
 
     def __init__(
         self, in_channels, out_channels, kernel_size: tuple[int, ...], stride: tuple[int, ...],
-        padding: tuple[int, ...], dilation: tuple[int, ...], transposed, output_padding: tuple[int, ...],
-        groups,
-        bias, padding_mode, device: Any = None, dtype: Any = None,
+        padding: tuple[int, ...], dilation: tuple[int, ...], transposed, output_padding: tuple[int, ...], groups, bias,
+        padding_mode, device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
@@ -288,9 +287,8 @@ class _ConvTranspose(_ConvTransposeNd):
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1,
-        bias: bool = True, dilation: int | Sequence[int] = 1, padding_mode: str = "zeros", device: Any = None,
-        dtype: Any = None,
+        padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, bias: bool = True,
+        dilation: int | Sequence[int] = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         several = self._tuple
         super().__init__(
@@ -440,9 +438,8 @@ class LazyConv3d(_LazyConv, Conv3d):
 class _LazyConvTranspose(_LazyConvXdMixin, _ConvTranspose):
     def __init__(
         self, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1,
-        bias: bool = True, dilation: int | Sequence[int] = 1, padding_mode: str = "zeros", device: Any = None,
-        dtype: Any = None,
+        padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1, bias: bool = True,
+        dilation: int | Sequence[int] = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
             0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype

@@ -48,8 +48,7 @@ class Upsample(Module):
 
     def __init__(
         self, size: int | Sequence[int] | None = None, scale_factor: float | tuple[float, ...] | None = None,
-        mode: str = "nearest", align_corners: bool | None = None,
-        recompute_scale_factor: bool | None = None,
+        mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.name = type(self).__name__

@@ -198,8 +198,7 @@ class _Compiled:
 
 def aot_function(
     fn: Callable, fw_compiler: Callable, bw_compiler: Callable | None = None,
-    partition_fn: Callable = default_partition,
-    decompositions: dict | None = None, **options: Any,
+    partition_fn: Callable = default_partition, decompositions: dict | None = None, **options: Any,
 ) -> Callable:  # fmt: skip
     """``fn``, whose graphs are handed to compilers at its first call with arguments of each form.
 
