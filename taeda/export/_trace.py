@@ -693,9 +693,7 @@ class _Exporter:
         )
         module = GraphModule(dict(capture.root.modules), graph, "GraphModule")
         return ExportedProgram(
-            module, graph, signature, state, ranges,
-            self._calls(attempt),
-            (self.args, self.kwargs), constants,
+            module, graph, signature, state, ranges, self._calls(attempt), (self.args, self.kwargs), constants,
             checks=checks, call_spec=CallSpec(self.in_spec, attempt.out_spec), argument_names=self._argument_names(),
         )  # fmt: skip
 

@@ -84,8 +84,7 @@ class ContainerMethod(Sugar):
 PLAIN_TYPES: dict[Any, Type] = {
     Tensor: TENSOR, int: INT, float: FLOAT, bool: BOOL, str: STR, complex: COMPLEX, type(None): NONE, None: NONE,
     device: DEVICE, dtype: INT, Any: ANY, typing.Any: ANY, nn.Parameter: TENSOR, _core.Size: list_of(INT),
-    list: list_of(TENSOR),
-    _core.layout: INT, _core.memory_format: INT, object: ANY,
+    list: list_of(TENSOR), _core.layout: INT, _core.memory_format: INT, object: ANY,
 }  # fmt: skip
 _FORMS: dict[Any, str] = {getattr(builtins, name): name for name in FORM_NAMES if hasattr(builtins, name)}
 #: Python's functions of numbers that scripts have.

@@ -24,11 +24,10 @@ from .types import (
 BINARY: dict[type, tuple[str, str]] = {
     ast.Add: ("aten::add", "__add__"), ast.Sub: ("aten::sub", "__sub__"), ast.Mult: ("aten::mul", "__mul__"),
     ast.Div: ("aten::div", "__truediv__"), ast.FloorDiv: ("aten::floordiv", "__floordiv__"),
-    ast.Mod: ("aten::remainder", "__mod__"), ast.Pow: ("aten::pow", "__pow__"), ast.MatMult: ("aten::matmul",
-    "__matmul__"),
-    ast.BitAnd: ("aten::__and__", "__and__"), ast.BitOr: ("aten::__or__", "__or__"),
-    ast.BitXor: ("aten::__xor__", "__xor__"), ast.LShift: ("aten::__lshift__", "__lshift__"),
-    ast.RShift: ("aten::__rshift__", "__rshift__"),
+    ast.Mod: ("aten::remainder", "__mod__"), ast.Pow: ("aten::pow", "__pow__"),
+    ast.MatMult: ("aten::matmul", "__matmul__"), ast.BitAnd: ("aten::__and__", "__and__"),
+    ast.BitOr: ("aten::__or__", "__or__"), ast.BitXor: ("aten::__xor__", "__xor__"),
+    ast.LShift: ("aten::__lshift__", "__lshift__"), ast.RShift: ("aten::__rshift__", "__rshift__"),
 }  # fmt: skip
 COMPARE: dict[type, tuple[str, str]] = {
     ast.Lt: ("aten::lt", "__lt__"), ast.LtE: ("aten::le", "__le__"), ast.Gt: ("aten::gt", "__gt__"),

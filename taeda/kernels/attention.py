@@ -168,8 +168,7 @@ class _Dropout:
         causal = g["causal"] != 0
         f.call(
             self.rows, f.offset(self.marks, row * g["pitch"]), g["pitch"], f.offset(self.states, block * (4 * STATE)),
-            position,
-            g["chance"], count, g["s"], f.select(causal, start + 1, g["s"]), causal.to(I64),
+            position, g["chance"], count, g["s"], f.select(causal, start + 1, g["s"]), causal.to(I64),
         )  # fmt: skip
 
     def at(self, row: Value, key: Value) -> Value:

@@ -23,10 +23,8 @@ from .wrapper import FullyShardedDataParallel
 
 __all__ = [
     "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullOptimStateDictConfig",
-    "FullStateDictConfig",
-    "FullyShardedDataParallel", "LocalOptimStateDictConfig", "LocalStateDictConfig",
-    "MixedPrecision", "MixedPrecisionPolicy", "OffloadPolicy",
-    "OptimStateDictConfig", "OptimStateKeyType", "ShardedOptimStateDictConfig", "ShardedStateDictConfig",
-    "ShardingStrategy", "StateDictConfig",
-    "StateDictSettings", "StateDictType", "UnshardHandle", "fully_shard", "register_fsdp_forward_method",
+    "FullStateDictConfig", "FullyShardedDataParallel", "LocalOptimStateDictConfig", "LocalStateDictConfig",
+    "MixedPrecision", "MixedPrecisionPolicy", "OffloadPolicy", "OptimStateDictConfig", "OptimStateKeyType",
+    "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictSettings",
+    "StateDictType", "UnshardHandle", "fully_shard", "register_fsdp_forward_method",
 ]  # fmt: skip

@@ -9,6 +9,5 @@ from .step import Step, simulate
 
 __all__ = [
     "Device", "Layer", "Link", "Network", "Simulation", "Step", "Traffic", "measure_device", "measure_network",
-    "simulate",
-    "spend",
+    "simulate", "spend",
 ]  # fmt: skip

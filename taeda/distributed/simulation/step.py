@@ -128,8 +128,7 @@ class _Run:
         kind_of_sync = "reduce_scatter" if self.step.sharding else "all_reduce"
         sync = self.network.seconds(kind_of_sync, group, gradients)
         return Part(
-            seconds, waits, hidden,
-            gather=self.network.seconds("all_gather", group, cost.parameters) if full else 0.0,
+            seconds, waits, hidden, gather=self.network.seconds("all_gather", group, cost.parameters) if full else 0.0,
             scatter=sync if full else 0.0, scatter_last=0.0 if full else sync,
         )  # fmt: skip
 

@@ -205,8 +205,7 @@ class _Linker:
         code = 12 if self.machine.arm else 8
         size = {
             ".dynsym": 24 * count, ".hash": 4 * (2 + 1 + count), ".rela.dyn": 24 * dynamic,
-            ".stubs": code * len(self.stubs),
-            ".dynamic": 16 * 14, ".got": 8 * len(self.places), ".dynstr": 0,
+            ".stubs": code * len(self.stubs), ".dynamic": 16 * 14, ".got": 8 * len(self.places), ".dynstr": 0,
         }  # fmt: skip
         strings = _Strings()
         self.strings, self.needed, self.so_name = strings, [strings.add(x) for x in _LIBRARIES], strings.add(self.name)

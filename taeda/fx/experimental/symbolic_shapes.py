@@ -14,8 +14,7 @@ from typing import Any
 
 __all__ = [
     "Expr", "GuardOnDataDependentSymNode", "SymBool", "SymFloat", "SymInt", "ValueRanges", "guard_or_false",
-    "guard_or_true",
-    "guard_size_oblivious", "int_oo", "is_concrete_int", "statically_known_true",
+    "guard_or_true", "guard_size_oblivious", "int_oo", "is_concrete_int", "statically_known_true",
 ]  # fmt: skip
 
 int_oo = math.inf

@@ -12,8 +12,7 @@ __all__ = ["default_matching", "extract_attrs_for_lowering", "lift_lowering_attr
 #: Attributes of a class of layer that a compiler of Graphs needs.
 _WANTED: dict[type, list[str]] = {
     nn.Conv2d: ["weight", "bias", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode"],
-    nn.Linear: ["weight", "bias"],
-    nn.BatchNorm2d: ["weight", "bias", "running_mean", "running_var", "eps"],
+    nn.Linear: ["weight", "bias"], nn.BatchNorm2d: ["weight", "bias", "running_mean", "running_var", "eps"],
     nn.AdaptiveAvgPool2d: [], nn.ReLU: ["inplace"],
     nn.MaxPool2d: ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"],
 }  # fmt: skip

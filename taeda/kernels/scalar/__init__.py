@@ -23,8 +23,7 @@ from .complex_functions import hypot, polar, truth
 from .complexes import Complex
 from .exponential import (
     exp_negative, exp_weight, expm1_negative, log1p_of_exponential, log_sigmoid, logaddexp2, over_one_and_exp2,
-    softplus, xlog1py,
-    xlogy,
+    softplus, xlog1py, xlogy,
 )  # fmt: skip
 from .gamma_ratios import igamma, igammac
 from .orthogonal import (

@@ -147,8 +147,7 @@ class ExplainOutput:
     def __str__(self) -> str:
         lines = [
             f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}",
-            f"Op Count: {self.op_count}",
-            "Break Reasons:",
+            f"Op Count: {self.op_count}", "Break Reasons:",
         ]  # fmt: skip
         for i, found in enumerate(self.break_reasons, 1):
             lines += [f"  Break Reason {i}:", f"    Reason: {found.reason}", "    User Stack:"]
