@@ -13,6 +13,7 @@ from ._core import devices, settings
 from ._core.callbacks import callbacks
 from ._core.exchange import count_defaults_elsewhere
 from ._core.pool import set_flush_denormal as _set_flush_denormal
+from .backends.cuda import matmul
 from .ops.devices import number_of
 from .ops.meta import makes
 from .overrides import TorchFunctionMode, set_mode
@@ -270,14 +271,13 @@ def get_deterministic_debug_mode() -> int:
 class _State:
     """Settings that are stored and returned, without another effect."""
 
-    matmul_precision = "highest"
     interop_threads: int | None = None
     warn_always = False
 
 
 def set_float32_matmul_precision(precision: str) -> None:
     """Allows products of ``float32`` a lower precision. On the CPU they are always exact ``float32``, which is what
-    each of the three allows.
+    each of the three allows. On a GPU cuBLASLt takes TF32 unless it is ``"highest"``.
 
     Args:
         precision: ``"highest"``, ``"high"`` or ``"medium"``.
@@ -297,7 +297,7 @@ def set_float32_matmul_precision(precision: str) -> None:
             stacklevel=2,
         )
         return
-    _State.matmul_precision = precision
+    matmul.precision, matmul.fp32_precision = precision, "none" if precision == "highest" else "tf32"
 
 
 def get_float32_matmul_precision() -> str:
@@ -309,7 +309,7 @@ def get_float32_matmul_precision() -> str:
         >>> taeda.get_float32_matmul_precision()
         'highest'
     """
-    return _State.matmul_precision
+    return matmul.precision
 
 
 def set_flush_denormal(mode: bool) -> bool:

@@ -6,7 +6,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 from .. import _core
@@ -19,11 +18,29 @@ __all__ = [
     "mem_efficient_sdp_enabled", "preferred_linalg_library", "sdp_kernel",
 ]  # fmt: skip
 
-#: ``allow_tf32`` and its kin: reduced precision that the GPU may use in products.
-matmul = SimpleNamespace(
-    allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
-    allow_fp16_accumulation=False, fp32_precision="none",
-)  # fmt: skip
+
+class _Products:
+    """Reduced precision that the GPU may use in products: TF32 for ``float32``, where cuBLASLt computes them. Those of
+    16 bits are summed in ``float32``, whatever is said here.
+    """
+
+    allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precision_reduction = True
+    allow_fp16_accumulation = False
+    fp32_precision = "none"  # "tf32" allows it, too
+    precision = "highest"  # what ``set_float32_matmul_precision`` sets
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether products of ``float32`` may round their operands to 10 bits behind the point."""
+        return self.precision != "highest" or self.fp32_precision == "tf32"
+
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None:
+        self.precision = "high" if value else "highest"
+        self.fp32_precision = "tf32" if value else "none"
+
+
+matmul = _Products()
 
 
 class PlanCache:

@@ -25,6 +25,7 @@ from . import (
     _attention,
     _compile,
     _convolution,
+    _cublaslt,
     _cufft,
     _cusolver,
     _driver,
@@ -187,9 +188,17 @@ def _join(index: int, stream: int, other: int) -> None:
 _SELECT = {f"sort.{name}": getattr(_select, name) for name in ("kth_rows", "median_places", "mode_rows")}
 
 
+def multiply(index: int, row: int, count: int, at: tuple, numbers: tuple) -> bool:
+    """Compute what the kernel of that row would, a product, by a library; whether it could."""
+    if _cublaslt.LIBRARY.why_none:
+        _native.set_product(None, 0)
+        return False
+    return _cublaslt.multiply(index, _rows[row].products, count, at, numbers)
+
+
 def libraries() -> list[str]:
     """The libraries that compute ops, and why others do not."""
-    found = _cufft.LIBRARY, _cusolver.LIBRARY, _cusolver.BLAS
+    found = _cufft.LIBRARY, _cusolver.LIBRARY, _cusolver.BLAS, _cublaslt.LIBRARY
     return [f"no {x.what}: {x.why_none}" if x.why_none else x.what for x in found]
 
 
@@ -347,6 +356,7 @@ def find() -> str | None:
     if os.environ.get("TAEDA_CUDA_EXACT") != "1":
         for k in range(len(made)):
             take_halves(number + k)
+        _native.set_product(multiply, _cublaslt.LEAST)
     for k in range(len(made)):
         take_tiles(number + k)
     devices.extend(made)

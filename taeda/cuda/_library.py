@@ -97,9 +97,9 @@ def address(x: Any) -> int:
 
 @contextmanager
 def calling(index: int, *tensors: Any) -> Iterator[tuple[int, ...]]:
-    """Within the block a library may be called for work with ``tensors`` on the current stream of a device; gives the
-    stream's handle and the tensors' addresses. A capture allows memory for a library's own tables."""
-    addresses = [address(x) for x in tensors]
+    """Within the block a library may be called for work with ``tensors``, or memory at addresses, on the current stream
+    of a device; gives the stream's handle and the addresses. A capture allows memory for a library's own tables."""
+    addresses = [x if isinstance(x, int) else address(x) for x in tensors]
     stream = _native.begin_call(index, *addresses)
     before = _native.exchange_mode(_native.RELAXED)
     try:

@@ -1196,6 +1196,17 @@ cdef inline bint is_wide(const char* p, int64_t size, int64_t along, int64_t lin
     return along == item and (size * item | <int64_t><uintptr_t>p | line | outer | inner) % 16 == 0
 
 
+cdef object MULTIPLY = None    # multiply(index, row, batch, addresses, numbers) by a library: whether it did
+cdef double MULTIPLY_FROM = 0  # for products of so many multiplications
+
+
+def set_product(function, double least):
+    """Set what computes products of at least so many multiplications, those of a batch together, by a library, if it
+    can."""
+    global MULTIPLY, MULTIPLY_FROM
+    MULTIPLY, MULTIPLY_FROM = function, least
+
+
 cdef int launch_product(int index, Kernel* k, char** ptr, int nptr, const int64_t* arg, int narg,
                         int64_t total) except -1:
     """``product_elements``: a product by tiles where it has the size for it, else a thread for each element.
@@ -1212,6 +1223,11 @@ cdef int launch_product(int index, Kernel* k, char** ptr, int nptr, const int64_
     cdef int addend = <int>p.init
     cdef void* function
     cdef Form form = PLAIN
+    cdef int i
+    if (MULTIPLY is not None and <double>total * p.k >= MULTIPLY_FROM and min(p.m, p.n, p.k) >= TILED_FROM
+            and MULTIPLY(index, row_at(k), total // (p.m * p.n), tuple([<uintptr_t>ptr[i] for i in range(4)]),
+                         tuple([arg[i] for i in range(sizeof(p) // 8)]))):
+        return 0
     if min(p.m, p.n, p.k) < TILED_FROM or several and p.kc % (4 * per):
         return enqueue(index, k, ptr, nptr, arg, narg, total)
     batch = total // (p.m * p.n)

@@ -6,9 +6,10 @@ import pytest
 
 import taeda
 from taeda import cuda, linalg
-from taeda.cuda import _cufft, _cusolver
+from taeda.cuda import _cublaslt, _cufft, _cusolver
 from tests.cuda.emulator import driver, faults, reset  # noqa: F401
 from tests.cuda.emulator.cublas import cublas
+from tests.cuda.emulator.cublaslt import cublaslt
 from tests.cuda.emulator.cufft import cufft
 from tests.cuda.emulator.cusolver import cusolver
 from tests.cuda.emulator.library import StandIn
@@ -306,3 +307,121 @@ def test_work_areas_are_asked_for():
         at = x.data_ptr()
         assert call["cublasStrsm_v2_64"](handle, 0, 0, 0, 0, 2, 2, _cusolver.ctypes.byref(one), at, 2, at, 2)
     assert "no work area" in driver().faults.pop().message
+
+
+# ---- cuBLASLt --------------------------------------------------------------------------------------------------------
+
+#: Products of ``a`` (128 x 96), ``b`` (96 x 112), a row and a matrix; of how many calls of the library.
+PRODUCTS = {
+    "mm": (lambda a, b, r, c: a @ b, 1),
+    "columns": (lambda a, b, r, c: a.t().contiguous().t() @ b.t().contiguous().t(), 1),
+    "linear": (lambda a, b, r, c: taeda.nn.functional.linear(a, b.t(), r), 1),
+    "addmm": (lambda a, b, r, c: taeda.addmm(c, a, b), 1),
+    "addmm, row": (lambda a, b, r, c: taeda.addmm(r, a, b), 1),
+    "addmm, column": (lambda a, b, r, c: taeda.addmm(c[:, :1], a, b), 0),  # not by columns: own kernels
+    "bmm": (lambda a, b, r, c: taeda.stack([a, a + 1, a - 1]) @ taeda.stack([b, b - 1, b]), 1),
+    "baddbmm": (lambda a, b, r, c: taeda.baddbmm(c.expand(2, -1, -1), taeda.stack([a, a]), taeda.stack([b, b])), 1),
+    "broadcast": (lambda a, b, r, c: taeda.stack([a, a + 1]) @ b, 1),
+    "heads": (lambda a, b, r, c: a.reshape(2, 96, 1, 64).expand(2, 96, 3, 64).contiguous().transpose(1, 2)
+              @ a.reshape(2, 96, 1, 64).transpose(1, 2).mT, 2),
+    "not aligned": (lambda a, b, r, c: a[:, 1:] @ b[1:], 1),
+    "expanded": (lambda a, b, r, c: a[:1].expand(128, 96) @ b, 0),
+    "small": (lambda a, b, r, c: a[:8] @ b, 0),
+}  # fmt: skip
+
+
+def factors(dtype):
+    return [made(*sizes).to(dtype) for sizes in ((128, 96), (96, 112), (112,), (128, 112))]
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name, dtype):
+    function, count = PRODUCTS[name]
+    given = factors(dtype)
+    there = [x.cuda() for x in given]
+    found, calls = counted(lambda: function(*there), cublaslt())
+    here = function(*given)
+    assert len(calls) == count and found.stride() == here.stride() and found.dtype is dtype
+    tolerance = {taeda.float32: 1e-4, taeda.float64: 1e-11}.get(dtype, 2e-2)
+    taeda.testing.assert_close(found.cpu(), here, rtol=tolerance, atol=4 * tolerance)
+    assert function(*there).equal(found)
+
+
+def test_a_layer_is_a_call_and_its_gradients_two():
+    layer, x = taeda.nn.Linear(112, 96), made(128, 112)
+    there, given = taeda.nn.Linear(112, 96).cuda(), x.cuda().requires_grad_()
+    there.load_state_dict(layer.state_dict())
+    y, calls = counted(lambda: there(given), cublaslt())
+    assert calls == ["matmul"]
+    _, calls = counted(lambda: y.square().sum().backward(), cublaslt())
+    x.requires_grad_()
+    layer(x).square().sum().backward()
+    assert calls == ["matmul"] * 2
+    for a, b in ((given, x), (there.weight, layer.weight), (there.bias, layer.bias)):
+        taeda.testing.assert_close(a.grad.cpu(), b.grad, rtol=1e-4, atol=1e-3)
+
+
+def test_tf32_is_a_choice():
+    a, b, *_ = (x.cuda() for x in factors(taeda.float32))
+    exact, matmul = a @ b, taeda.backends.cuda.matmul
+    assert not matmul.allow_tf32
+    try:
+        taeda.set_float32_matmul_precision("high")
+        assert matmul.allow_tf32 and not (a @ b).equal(exact)
+        taeda.testing.assert_close(a @ b, exact, rtol=1e-2, atol=1e-1)
+        matmul.allow_tf32 = False
+        assert taeda.get_float32_matmul_precision() == "highest" and (a @ b).equal(exact)
+        matmul.fp32_precision = "tf32"
+        assert matmul.allow_tf32 and not (a @ b).equal(exact)
+    finally:
+        taeda.set_float32_matmul_precision("highest")
+    assert not matmul.allow_tf32 and (a @ b).equal(exact)
+
+
+def test_choices_are_kept_by_form():
+    _cublaslt._plans.clear()
+    a, b, *_ = (x.cuda() for x in factors(taeda.float32))
+    for _ in range(3):
+        a @ b
+    assert len(_cublaslt._plans) == 1
+    (a * 2) @ b, a.double() @ b.double()
+    assert len(_cublaslt._plans) == 2
+    before = len(cublaslt().handles)
+    _cublaslt._plans.clear()
+    gc.collect()
+    assert len(cublaslt().handles) < before
+
+
+def test_what_the_library_has_nothing_for_has_own_kernels():
+    _cublaslt._plans.clear()
+    a, b, *_ = factors(taeda.float32)
+    cublaslt().refuses = True
+    try:
+        found, calls = counted(lambda: a.cuda() @ b.cuda(), cublaslt())
+    finally:
+        cublaslt().refuses = False
+        _cublaslt._plans.clear()
+    taeda.testing.assert_close(found.cpu(), a @ b, rtol=1e-4, atol=1e-4)
+    assert not calls
+
+
+def test_products_of_graphs_and_streams():
+    a, b, *_ = (x.cuda() for x in factors(taeda.float32))
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        y = (a @ b) @ b.t()
+    a.add_(1)
+    graph.replay()
+    taeda.testing.assert_close(y, (a @ b) @ b.t())
+    driver().check("full", 7)
+    try:
+        stream = cuda.Stream()
+        stream.wait_stream(cuda.default_stream())
+        with cuda.stream(stream):
+            one = (a * 2) @ b
+        other = (a * 3) @ b
+        cuda.synchronize()
+        taeda.testing.assert_close(one / 2, other / 3)
+    finally:
+        driver().check("fast")

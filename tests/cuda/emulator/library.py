@@ -93,7 +93,8 @@ class StandIn:
                 return 0
             except Refused as error:
                 number, why = error.args
-                self.driver.faults.append(Fault(self.name, f"{name}: {why}", 0))
+                if why:  # else the caller may have asked what there is
+                    self.driver.faults.append(Fault(self.name, f"{name}: {why}", 0))
                 return number
             except Failed:
                 return self.CUDA_ERROR
