@@ -20,7 +20,8 @@ def functional_call(
     Args:
         module: what to call; it is as before afterwards.
         parameter_and_buffer_dicts: tensors by name, of the shapes that the module's code takes, or several such
-            mappings with different names.
+            mappings with different names. Other attributes that are tensors can be named, and new ones. A single dict
+            has afterwards what the module assigned to these names.
         args: a tuple of arguments, or a single one.
         kwargs: keyword arguments.
         tie_weights: parameters that are one tensor in the module are one tensor here.
@@ -42,7 +43,7 @@ def functional_call(
     from ..nn.utils.stateless import call_with
 
     if isinstance(parameter_and_buffer_dicts, Mapping):
-        merged = dict(parameter_and_buffer_dicts)
+        merged = parameter_and_buffer_dicts
     elif isinstance(parameter_and_buffer_dicts, Sequence):
         if not all(isinstance(d, Mapping) for d in parameter_and_buffer_dicts):
             raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")

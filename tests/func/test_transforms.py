@@ -337,6 +337,36 @@ def test_ensembles():
         functional_call(models[0], [params, params], (x,))
 
 
+def test_functional_call_takes_any_tensor_of_a_module_and_gives_what_was_assigned():
+    class Counter(taeda.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", taeda.zeros(1))
+            self.scale, self.name = taeda.ones(1), "counter"
+
+        def forward(self, x):
+            self.count = self.count + 1
+            return x * self.scale + self.count + getattr(self, "extra", 0)
+
+    module, state = Counter(), {"count": taeda.tensor([2.0])}
+    x = taeda.ones(1)
+    assert functional_call(module, state, x).item() == 4 and state["count"].item() == 3 and module.count.item() == 0
+    others = {"scale": taeda.full((1,), 10.0), "extra": taeda.full((1,), 100.0), "count": taeda.zeros(1)}
+    assert functional_call(module, others, x).item() == 111
+    assert module.scale.item() == 1 and not hasattr(module, "extra")
+    with pytest.raises(TypeError, match="attribute `name`: 'counter' is not an instance of"):
+        functional_call(module, {"scale": taeda.zeros(1), "name": x}, x)
+    with pytest.raises(TypeError, match="3 is not an instance of"):
+        functional_call(module, {"scale": 3}, x)
+    with pytest.raises(AttributeError, match="no attribute `below`"):
+        functional_call(module, {"scale": taeda.zeros(1), "below.x": x}, x)
+    assert module.scale.item() == 1
+    module.child = taeda.nn.Linear(1, 1)
+    module.child.parent = module
+    functional_call(module, {"child.parent.count": taeda.zeros(1)}, x, tie_weights=False)  # a module below itself
+    assert module.count.item() == 0
+
+
 SHARED = {  # derivatives with respect to what is the same for all examples, or for one of two vmaps
     "once": lambda x, t, u: jvp(lambda v: v.sin() * v, (x,), (t,))[1] * u,
     "one meets it": lambda x, t, u: jvp(lambda v: v.sin() * t, (x,), (u,))[1],

@@ -257,6 +257,16 @@ def test_a_full_backward_hook_without_a_gradient_of_inputs_warns():
     with pytest.warns(UserWarning, match="no inputs require gradients"):
         layer(taeda.ones(1, 3)).sum().backward()
     assert seen == [(None,)]
+    layer.register_full_backward_hook(lambda module, of_inputs, of_outputs: of_inputs)
+    with pytest.warns(UserWarning, match="no inputs require gradients"):
+        layer(taeda.ones(1, 3)).sum().backward()
+    layer.register_full_backward_hook(lambda module, of_inputs, of_outputs: [taeda.ones(1, 3)])
+    with pytest.warns(UserWarning), pytest.raises(RuntimeError, match="no input requires gradient"):
+        layer(taeda.ones(1, 3)).sum().backward()
+    layer, x = nn.Linear(3, 2), taeda.ones(1, 3, requires_grad=True)
+    layer.register_full_backward_hook(lambda module, of_inputs, of_outputs: [5 * taeda.ones(1, 3)])
+    layer(x).sum().backward()
+    assert x.grad.tolist() == [[5.0] * 3]
 
 
 def test_a_layer_shows_the_attributes_that_it_names():

@@ -204,7 +204,8 @@ class _Backward:
                 stacklevel=2,
             )
             for hook in self.hooks:
-                if hook(self.module, (None,) * self.n_in, full) is not None:
+                changed = hook(self.module, (None,) * self.n_in, full)
+                if changed is not None and not (isinstance(changed, tuple) and all(g is None for g in changed)):
                     raise RuntimeError(
                         "Backward hook for Modules where no input requires gradient should always return None or None "
                         "for all gradients."
@@ -225,7 +226,7 @@ class _Backward:
 
     @staticmethod
     def _checked(changed, full: tuple, what: str) -> tuple:
-        changed = changed if isinstance(changed, tuple) else (changed,)
+        changed = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
         if len(changed) != len(full):
             raise RuntimeError(
                 f"Backward hook returned an invalid number of {what}, got {len(changed)}, but expected {len(full)}"

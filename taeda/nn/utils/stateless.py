@@ -14,6 +14,9 @@ from ..parallel import DataParallel
 
 __all__ = ["functional_call"]
 
+#: What :func:`_swap` gives and takes where a module has no such attribute.
+_MISSING = object()
+
 
 def _slots(module: Module) -> dict[str, tuple[dict, str]]:
     """The place of each named parameter and buffer: a registry and a key."""
@@ -45,39 +48,70 @@ def _untied(slots: dict[str, tuple[dict, str]], given: dict[str, Tensor]) -> dic
     return result
 
 
+def _owner(module: Module, path: str) -> Module:
+    """The module at ``path`` below ``module``."""
+    for name in filter(None, path.split(".")):
+        below = getattr(module, name, None)
+        if below is None and not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        if not isinstance(below, Module):
+            raise TypeError(f"submodule `{name}`: {below!r} is not an instance of {Size.__module__}.nn.Module")
+        module = below
+    return module
+
+
+def _swap(module: Module, name: str, value: Any) -> Any:
+    """Put ``value`` in place of a tensor of the module, and give what was there; ``_MISSING`` stands for nothing."""
+    for registry in (module._parameters, module._buffers):
+        if name in registry:
+            before = registry[name]
+            if value is _MISSING:
+                del registry[name]
+            else:
+                registry[name] = value
+            return before
+    before = getattr(module, name, _MISSING)
+    if before is not _MISSING and not isinstance(before, Tensor):
+        raise TypeError(f"attribute `{name}`: {before!r} is not an instance of {Size.__module__}.Tensor")
+    if value is not _MISSING:
+        setattr(module, name, value)
+    elif before is not _MISSING:
+        delattr(module, name)
+    return before
+
+
 @contextmanager
 def _reparametrize_module(
     module: Module, parameters_and_buffers: Mapping[str, Tensor], tie_weights: bool = False, strict: bool = False
 ):
-    """Put other tensors in place of the module's while the block runs. In-place changes of buffers reach the
-    mapping."""
-    slots = _slots(module)
+    """Put other tensors in place of the module's while the block runs. The mapping then has what the block left."""
+    slots = _slots(module) if tie_weights or strict else {}
     given = dict(parameters_and_buffers)
     values = _untied(slots, given) if tie_weights else given
     if strict:
         errors = []
-        unexpected = [k for k in values if k not in slots]
-        missing = [k for k in slots if k not in values]
+        unexpected = sorted(k for k in values if k not in slots)
+        missing = sorted(k for k in slots if k not in values)
         if unexpected:
             errors.append(f"Unexpected key(s): {', '.join(map(repr, unexpected))}.")
         if missing:
             errors.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
         if errors:
             raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(errors))
-    before = []
-    for name, value in values.items():
-        if name not in slots:
-            continue
-        registry, key = slots[name]
-        before.append((name, registry, key, registry[key]))
-        registry[key] = value
+    before: list[tuple[str, Module, str, Any]] = []
     try:
+        for name, value in values.items():
+            path, _, key = name.rpartition(".")
+            owner = _owner(module, path)
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(f"{value!r} is not an instance of {Size.__module__}.Tensor")
+            before.append((name, owner, key, _swap(owner, key, value)))
         yield
     finally:
-        for name, registry, key, value in reversed(before):
-            if name in given and isinstance(parameters_and_buffers, dict):
-                parameters_and_buffers[name] = registry[key]
-            registry[key] = value
+        for name, owner, key, value in reversed(before):
+            after = _swap(owner, key, value)
+            if name in given and after is not _MISSING and isinstance(parameters_and_buffers, dict):
+                parameters_and_buffers[name] = after
 
 
 def functional_call(
