@@ -73,6 +73,7 @@ cdef list apply_node(Node node, list grads, set needed):
     cdef Op op = node.op
     cdef int i, k, n
     cdef list result
+    cdef dict given = None
     cdef object g, made
     if node.custom is not None:
         made = node._run_backward(grads) if node.custom is RUN_SELF else node.custom(grads)
@@ -94,9 +95,11 @@ cdef list apply_node(Node node, list grads, set needed):
     n = op.ndiff
     result = []
     k = 0
+    if n > 1 and (node.args is not None and is_packed(node.args) or node.outs is not None and is_packed(node.outs)):
+        given = {}
     if op.joint:
         needs = tuple([is_wanted(node, i, needed) for i in range(len(node.targets))])
-        made = call_derivative(node, op, 0, g, needs)
+        made = call_derivative(node, op, 0, g, needs, given)
         if not isinstance(made, (tuple, list)):
             made = (made,)
         if node.counts is None:
@@ -112,17 +115,17 @@ cdef list apply_node(Node node, list grads, set needed):
             if not is_wanted(node, i, needed):
                 result.append(None)
             else:
-                result.append(call_derivative(node, op, i, g, None))
+                result.append(call_derivative(node, op, i, g, None, given))
     else:
         for i in range(n):
             count = node.counts[i]
             if count < 0:
                 result.append(None if not is_wanted(node, k, needed) else
-                              call_derivative(node, op, i, g, None))
+                              call_derivative(node, op, i, g, None, given))
                 k += 1
             else:
                 needs = tuple([is_wanted(node, k + j, needed) for j in range(count)])
-                made = call_derivative(node, op, i, g, needs) if any(needs) else None
+                made = call_derivative(node, op, i, g, needs, given) if any(needs) else None
                 result.extend(made if made is not None else [None] * count)
                 k += count
     if node.metas is not None:
@@ -168,22 +171,41 @@ cdef object fit_gradient(object g, tuple meta):
     return t
 
 
-cdef object call_derivative(Node node, Op op, int which, object g, object needs):
+cdef object call_derivative(Node node, Op op, int which, object g, object needs, dict given):
     """The gradients that a derivative computes, in the order of its own arguments."""
-    cdef list values = plan_values(node, <tuple>op.diff_plans[which], g, needs)
+    cdef list values = plan_values(node, <tuple>op.diff_plans[which], g, needs, given)
     return PyObject_Vectorcall(<object>op.diff_fns[which], PySequence_Fast_ITEMS(values), len(values), NULL)
 
 
-cdef list plan_values(Node node, tuple plan, object g, object needs):
+cdef bint is_packed(list items) except -1:
+    """Whether a hook keeps one of the tensors."""
+    for item in items:
+        if type(item) is Saved and (<Saved>item).unpack is not None or PyList_Check(item) and is_packed(<list>item):
+            return True
+    return False
+
+
+cdef object unpack_once(object x, Node node, dict given):
+    """The value of ``x``. A hook is called once for all derivatives of the node, which share what it gave."""
+    if given is None:
+        return unpack_value(x, node)
+    if PyList_Check(x):
+        return [unpack_once(item, node, given) for item in x]
+    if id(x) not in given:
+        given[id(x)] = unpack_value(x, node)
+    return given[id(x)]
+
+
+cdef list plan_values(Node node, tuple plan, object g, object needs, dict given):
     """The arguments that a derivative asks for, in its order."""
     cdef list values = []
     for kind, index in plan:
         if kind == 0:
             values.append(g)
         elif kind == 1:
-            values.append(unpack_value(node.args[index], node))
+            values.append(unpack_once(node.args[index], node, given))
         elif kind == 2:
-            values.append(unpack_value(node.outs[index], node))
+            values.append(unpack_once(node.outs[index], node, given))
         elif kind == 3:
             values.append(needs)
         else:

@@ -72,7 +72,8 @@ cdef object call_mode(Op op, PyObject** args, Py_ssize_t n, PyObject* kwnames):
     cdef object mode
     if kind == FOREIGN or function_modes():
         return hand_over(op, args, n, kwnames)
-    if kind == CONJUGATED and not (stack and records_steps(stack[len(stack) - 1])):
+    if USUAL < kind <= NAMES_DEVICE and not (stack and records_steps(stack[len(stack) - 1])) and any_conjugate_view(
+            args, n + m, 2):
         return call_conjugated(op, args, n, kwnames)
     if not stack:
         MODES[0] = NULL

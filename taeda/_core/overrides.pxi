@@ -59,7 +59,7 @@ cdef object with_dtypes(object function, PyObject** args, Py_ssize_t n, PyObject
 # ---- arguments that an op does not take as they are ------------------------------------------------------------------
 
 cdef enum:  # in the order in which they are asked about
-    USUAL, PYTHON_TYPE, NAMES_DEVICE, CONJUGATED, ON_META, ON_DEVICE, LAID_OUT, FOREIGN
+    USUAL, CONJUGATED, PYTHON_TYPE, NAMES_DEVICE, ON_META, ON_DEVICE, LAID_OUT, FOREIGN
 
 
 cdef inline bint is_usual(PyObject* x) noexcept:
@@ -77,7 +77,7 @@ cdef int unusual_kind(object x, int depth) except -1:
         for i in range(len(x)):
             if depth and not is_usual(items[i]):
                 found = max(found, unusual_kind(<object>items[i], depth - 1))
-        return found if found >= CONJUGATED else USUAL  # dtypes and devices in a list are for the op to read
+        return USUAL if found in (PYTHON_TYPE, NAMES_DEVICE) else found  # those in a list are for the op to read
     if isinstance(x, Tensor):
         if (<Tensor>x).overrides and (
             (<Tensor>x).overrides == ALWAYS or not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES)
@@ -152,15 +152,19 @@ cdef object call_unusual(object function, int kind, PyObject** args, Py_ssize_t 
         return hand_over(function, args, n, kwnames)
     if kind == LAID_OUT:
         return hand_over(function, args, n, kwnames, callbacks.laid_out)
-    if kind == CONJUGATED:
-        return call_conjugated(<Op>function, args, n, kwnames) if type(function) is Op else NotImplemented
     if kind == ON_META:
         return plan_call(function, args, n, kwnames)
     if kind == ON_DEVICE:
         return call_there(function, args, n, kwnames)
+    result = NotImplemented
     if kind == NAMES_DEVICE:
-        return hand_over(function, args, n, kwnames, callbacks.make_there)
-    return NotImplemented if getattr(function, "takes_classes", False) else with_dtypes(function, args, n, kwnames)
+        result = hand_over(function, args, n, kwnames, callbacks.make_there)
+    elif kind == PYTHON_TYPE and not getattr(function, "takes_classes", False):
+        result = with_dtypes(function, args, n, kwnames)
+    if result is NotImplemented and type(function) is Op and any_conjugate_view(
+            args, n + (0 if kwnames == NULL else PyTuple_GET_SIZE(<object>kwnames)), 2):
+        return call_conjugated(<Op>function, args, n, kwnames)
+    return result
 
 
 cdef object check_plan(object function, PyObject** args, Py_ssize_t n, PyObject* kwnames):

@@ -346,8 +346,8 @@ def _scaled_dot_product_flash_attention_for_cpu(
 @composite(method=False)
 def _safe_softmax(input, dim, dtype=None):
     """:func:`taeda.softmax`, 0 rather than NaN where a row is all ``-inf``."""
-    out = taeda.softmax(input, dim, dtype)
-    return out.masked_fill((input == float("-inf")).all(dim, keepdim=True), 0.0)
+    nothing = (input == float("-inf")).all(dim, keepdim=True)
+    return taeda.softmax(input.masked_fill(nothing, 0.0), dim, dtype).masked_fill(nothing, 0.0)
 
 
 @composite(method=False)

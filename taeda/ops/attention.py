@@ -146,11 +146,10 @@ def _scores(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale
 def _weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
     """The weights in public ops."""
     scores = _scores(query, key, mask, causal, scale)
-    weights = scores.softmax(-1)
-    if mask is not None:  # a row that sees nothing is 0, not NaN
-        nothing = (scores == float("-inf")).all(-1, keepdim=True)
-        weights = weights.masked_fill(nothing, 0.0)
-    return weights
+    if mask is None:
+        return scores.softmax(-1)
+    nothing = (scores == float("-inf")).all(-1, keepdim=True)  # a row that sees nothing is 0, not NaN
+    return scores.masked_fill(nothing, 0.0).softmax(-1).masked_fill(nothing, 0.0)
 
 
 @primitive(

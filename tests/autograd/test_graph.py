@@ -144,6 +144,21 @@ def test_saved_tensors_hooks():
     assert len(packed) == 2
 
 
+@pytest.mark.parametrize(
+    "function", [lambda x, w: x / w, taeda.atan2, lambda x, w: taeda.where(x > 0, x * w, w), lambda x, w: x**w]
+)
+def test_what_a_hook_packed_is_unpacked_once(function):
+    packed, unpacked = [], []
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    with graph.saved_tensors_hooks(
+        lambda t: packed.append(t) or len(packed), lambda i: unpacked.append(i) or packed[i - 1]
+    ):
+        y = function(x, w)
+    y.sum().backward()
+    assert sorted(unpacked) == sorted(set(unpacked))
+    assert all(map(taeda.allclose, (x.grad, w.grad), autograd.grad(function(x, w).sum(), (x, w))))
+
+
 def test_saved_tensors_hooks_nest():
     x = leaf(2.0)
     order = []

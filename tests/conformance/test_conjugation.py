@@ -176,6 +176,22 @@ def test_conversions(T, x, y):
 
 
 @program
+def test_calls_that_name_a_device_or_a_type_of_pythons(T, x, y):
+    there = [
+        y.to("meta"), y.imag.to(device="meta"), T.zeros_like(y, device="meta"), T.rand_like(y, device="meta"),
+        T.full_like(y.imag, 2, device="meta"), y.new_empty(3, device="meta"), T.nn.Parameter(y).to("meta"),
+    ]  # fmt: skip
+    return (
+        *[f"{t.device} {tuple(t.shape)} {t.dtype}".replace(T.__name__, "") for t in there],
+        y.to(complex),
+        y.imag.to(float),
+        T.zeros_like(y, dtype=float),
+        y.new_ones(2, dtype=float),
+        T.cumsum(y, 0, dtype=complex),
+    )
+
+
+@program
 def test_first_derivatives(T, x, y):
     a = x.clone().requires_grad_()
     made = []

@@ -1,5 +1,7 @@
 """Every layer against PyTorch's: initial weights, output, gradients, state dict and repr, with equal seeds."""
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -343,15 +345,21 @@ def test_functional_names():
 @pytest.mark.parametrize("grad", [True, False])
 @pytest.mark.parametrize("norm", [True, False])
 @pytest.mark.parametrize(
-    "how", [{}, {"norm_first": True}, {"batch_first": False}, {"activation": "gelu"}, {"nhead": 1}]
-)
+    "how",
+    [
+        {}, {"norm_first": True}, {"batch_first": False}, {"activation": "gelu"}, {"nhead": 1},
+        {"activation": lambda f: f.nn.GELU()}, {"activation": lambda f: f.nn.SiLU()},
+    ],
+)  # fmt: skip
 def test_padding_in_the_result_of_an_encoder(how, norm, grad):
     results = []
     for f in (torch, taeda):
         torch.manual_seed(0)
-        layer = torch.nn.TransformerEncoderLayer(8, **{"nhead": 2, "batch_first": True, "dim_feedforward": 16, **how})
-        state, x = layer.state_dict(), torch.randn(2, 5, 8)
-        layer = f.nn.TransformerEncoderLayer(8, **{"nhead": 2, "batch_first": True, "dim_feedforward": 16, **how})
+        options = {"nhead": 2, "batch_first": True, "dim_feedforward": 16, **how}
+        if callable(how.get("activation")):
+            options["activation"] = how["activation"](f)
+        state, x = torch.nn.TransformerEncoderLayer(8, 2, 16).state_dict(), torch.randn(2, 5, 8)
+        layer = f.nn.TransformerEncoderLayer(8, **options)
         layer.load_state_dict(state if f is torch else {k: ours(v) for k, v in state.items()})
         x = x if how.get("batch_first", True) else x.transpose(0, 1)
         with warnings.catch_warnings():
@@ -371,3 +379,15 @@ def test_reprs_of_parameters_in_containers():
         values = {"a": f.ones(2, 3), "b": f.ones(1, dtype=f.bfloat16), "c": 3}
         found.append(f"{f.nn.ParameterDict(values)} {f.nn.ParameterList(values.values())}".replace(f.__name__, ""))
     assert found[0] == found[1].replace("[torch.", "[.")
+
+
+def test_copies_of_transformers_whose_activation_is_a_module():
+    """Encoders keep it; decoders, which copy their layer, have ReLU, as in PyTorch."""
+    found = []
+    for f in (torch, taeda):
+        model = f.nn.Transformer(8, 2, 1, 1, 16, 0.0, f.nn.GELU(), batch_first=True)
+        encoder, decoder = model.encoder.layers[0], model.decoder.layers[0]
+        again = pickle.loads(pickle.dumps(encoder))
+        h = f.linspace(-1, 1, 5)
+        found.append([layer.activation(h).tolist() for layer in (encoder, decoder, again, copy.deepcopy(again))])
+    assert np.allclose(*found, atol=1e-6)

@@ -45,6 +45,23 @@ def test_attention():
         assert gradcheck(lambda *x, options=options: sdpa(*x, **options), (q, k, v))
 
 
+def test_gradients_by_a_mask_that_hides_a_row():
+    """They are 0 for that row, and those of the rest are as without it."""
+    taeda.manual_seed(0)
+    q, k, v = rand(5, 8), rand(6, 8), rand(6, 7)
+    mask = taeda.randn(5, 6, dtype=q.dtype)
+    mask[2] = mask[0, 1] = float("-inf")
+    mask.requires_grad_()
+    found = taeda.autograd.grad(F.scaled_dot_product_attention(q, k, v, mask).sum(), (q, k, v, mask))
+    rest = [0, 1, 3, 4]
+    want = taeda.autograd.grad(F.scaled_dot_product_attention(q[rest], k, v, mask[rest]).sum(), (q, k, v, mask))
+    for got, expected in zip(found, want, strict=True):
+        assert np.allclose(got.numpy(), expected.numpy(), atol=1e-6)
+    weights = taeda.ops.aten._safe_softmax(mask, -1)
+    (got,) = taeda.autograd.grad((weights * v[:, 0]).sum(), mask)
+    assert not weights[2].any() and not got[2].any() and got[[0, 1, 3, 4]].isfinite().all()
+
+
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
 @pytest.mark.parametrize(
     "sizes",

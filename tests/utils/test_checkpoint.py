@@ -40,6 +40,21 @@ def test_same_gradients(reentrant):
         assert got.tolist() == want.tolist()
 
 
+def test_a_function_with_state_runs_twice():
+    """Once forwards and once for the gradients, where two derivatives of a quotient ask for its denominator."""
+    x, w, steps = leaf(3, 4), leaf(4, 4), [0]
+
+    def function(x, w):
+        steps[0] += 1
+        return x @ (w / (w.sum() * steps[0]))
+
+    y = checkpoint(function, x, w, use_reentrant=False)
+    y.sum().backward()
+    assert steps == [2]
+    (want,) = autograd.grad((x @ (w / (w.sum() * 2))).sum(), w)
+    assert w.grad.tolist() == want.tolist()
+
+
 def count_saved(function):
     """Tensors kept alive by the graph of ``function``, and the function's result."""
     alive = []

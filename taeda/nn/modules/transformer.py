@@ -13,6 +13,7 @@ from ...ops.creation import full
 from ...ops.matrices import triu
 from .. import functional as F
 from .. import init
+from .activation import GELU, ReLU
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
@@ -101,7 +102,10 @@ class _Layer(Module):
         self.activation = _get_activation_fn(activation)
 
     def __setstate__(self, state) -> None:
-        state.setdefault("activation", F.relu)
+        # As in PyTorch, copies of a decoder layer (which a decoder makes) have ReLU in place of an activation that is a
+        # module: models that were trained so have the same outputs here.
+        if "activation" not in state and (self._crosses or "activation" not in state.get("_modules", ())):
+            state["activation"] = F.relu
         super().__setstate__(state)
 
     def _sa_block(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool = False) -> Tensor:
@@ -287,7 +291,7 @@ def _can_nest(layer: Module) -> bool:
         and attention.batch_first
         and attention._qkv_same_embed_dim
         and attention.in_proj_bias is not None
-        and layer.activation in (F.relu, F.gelu)
+        and (layer.activation in (F.relu, F.gelu) or isinstance(layer.activation, (ReLU, GELU)))
         and layer.norm1.eps == layer.norm2.eps
         and attention.num_heads % 2 == 0
     )
