@@ -16,7 +16,7 @@ class OptimizedModule(nn.Module):
         make: returns a Module's compiled call; copies call it for their own.
     """
 
-    def __init__(self, mod: nn.Module, make: Callable[[nn.Module], Callable]) -> None:
+    def __init__(self, mod: nn.Module, make: Callable[[Any], Callable]) -> None:
         super().__init__()
         self._orig_mod = mod
         self.training = mod.training
@@ -31,6 +31,11 @@ class OptimizedModule(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
+
+    @property
+    def dynamo_ctx(self) -> Callable[[Any], Callable]:
+        """What compiles another function, such as a method of the Module, with the same options."""
+        return self._make
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":

@@ -376,3 +376,4 @@ _storage.__name__, _storage_type.__name__ = "storage", "storage_type"
 _core.install("storage", _storage)
 _core.install("storage_type", _storage_type)
 _core.install("_typed_storage", _typed_storage)
+_core.install("_cdata", property(id))  # a tensor's identity, an int

@@ -104,16 +104,19 @@ class Distribution:
             NotImplementedError: a subclass has a constructor of its own, and neither ``_instance`` is given nor this
                 method overridden.
         """
-        new = self._get_checked_instance(self._family(), _instance)
+        family = self._family()
+        new = self._get_checked_instance(family, _instance)
+        set_by_subclass = () if _instance is None else tuple(vars(new))
         batch_shape = Size(batch_shape)
-        regions = self.arg_constraints.items()
+        regions = family.arg_constraints  # a subclass may name others
+        regions = (family.arg_constraints.fget(self) if isinstance(regions, property) else regions).items()
         extra = {name: 0 if constraints.is_dependent(r) else r.event_dim for name, r in regions} | self._batched
         for name, value in vars(self).items():
             if isinstance(value, Tensor) and name in extra:
                 value = value.expand(Size((*batch_shape, *value.shape[value.dim() - extra[name] :])))
             elif isinstance(value, Distribution):
                 value = value.expand(Size((*batch_shape, *value.batch_shape[len(self._batch_shape) :])))
-            elif isinstance(getattr(type(self), name, None), lazy_property):
+            elif name in set_by_subclass or isinstance(getattr(type(self), name, None), lazy_property):
                 continue
             new.__dict__[name] = value
         new._batch_shape = batch_shape

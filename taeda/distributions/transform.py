@@ -58,6 +58,7 @@ class Transform:
         self._cache_size = cache_size
         self._inv: Any = None  # a weak reference to the inverse
         self._cached_x_y: tuple[Any, Any] = (None, None)
+        super().__init__()  # of a Module, if a transform is one too
 
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_inv": None}

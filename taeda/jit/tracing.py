@@ -259,9 +259,9 @@ class Recorder(RecordingMode):
             self.warn(f"Converting a tensor to a {kind} might cause the trace to be incorrect", 3)
         else:
             warnings.warn(
-                f"taeda.{what} results are registered as constants in the trace. That is right for values that are the "
-                "same in every call; what depends on the inputs is recorded where tensors are joined by ops such as "
-                "stack and cat",
+                f"{_core.Size.__module__}.{what} results are registered as constants in the trace. That is right for "
+                "values that are the same in every call; what depends on the inputs is recorded where tensors are "
+                "joined by ops such as stack and cat",
                 TracerWarning,
                 stacklevel=2,
             )

@@ -567,3 +567,32 @@ def test_a_mixture_has_the_union_of_the_regions():
 def test_a_distribution_keeps_the_shapes_that_it_is_given():
     made = taeda.distributions.Distribution([2], 3, validate_args=False)
     assert made.batch_shape == [2] and made.event_shape == 3
+
+
+@pytest.mark.parametrize("t", BOTH, ids=["taeda", "torch"])
+def test_subclasses_of_programs_that_are_modules_or_have_parameters_of_their_own(t):
+    d = D[t]
+
+    class Shift(d.Transform, t.nn.Module):
+        def __init__(self):
+            super().__init__(cache_size=1)
+            self.layer = t.nn.Linear(1, 1)
+
+        __hash__ = t.nn.Module.__hash__
+
+    assert len(list(Shift().parameters())) == 2
+
+    class Ordered(d.Categorical):
+        arg_constraints = {"a": d.constraints.real}  # noqa: RUF012
+
+        def __init__(self, a):
+            self.a = a
+            super().__init__(t.stack([a, 1 - a], -1))
+
+        def expand(self, batch_shape, _instance=None):
+            new = self._get_checked_instance(Ordered, _instance)
+            new.a = self.a.expand(batch_shape)
+            return super().expand(batch_shape, new)
+
+    made = Ordered(t.tensor([0.1, 0.2])).expand((3, 2))
+    assert made.a.shape == made.sample().shape == made.log_prob(t.tensor(1)).shape == (3, 2)

@@ -168,6 +168,29 @@ for module, (why, names) in REFUSED.items():
     assert done.returncode == 0, done.stderr
 
 
+def test_what_packages_ask_of_tensors_modules_and_groups():
+    code = """
+import warnings
+import torch
+import torch.distributed as dist
+p = torch.nn.Parameter(torch.ones(2))
+assert p._cdata == p._cdata != p.data._cdata
+assert torch.compile(torch.nn.Linear(2, 2)).dynamo_ctx(lambda x: x.exp())(torch.zeros(1)).item() == 1
+groups = dist.distributed_c10d._pg_map
+assert not groups and object() not in groups
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+assert list(groups) == [dist.group.WORLD] and groups[dist.group.WORLD][0] == "gloo"
+dist.destroy_process_group()
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", "torch.tensor results are registered as constants in the trace")
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    torch.jit.trace(lambda x: x + torch.tensor(1.0), torch.ones(2))
+"""
+    done = subprocess.run([sys.executable, "-m", "taeda.standin", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_limits_of_recompiling():
     code = """
 import sys

@@ -96,6 +96,7 @@ NAMES: dict[str, dict[str, str]] = {
         "distributed.checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter",
     },
     "distributed.constants": {"distributed": "default_pg_timeout"},
+    "distributed.distributed_c10d": {".distributed": "_pg_map"},
     "fx._symbolic_trace": {
         "fx._compatibility": "compatibility",
         "fx._patch": (
@@ -263,7 +264,9 @@ REFUSED: dict[str, tuple[str, str]] = {
             ),
             "checkpoint.optimizer": "load_sharded_optimizer_state_dict",
             "checkpoint.state_dict_loader": "_load_state_dict",
-            "fsdp.wrap": "_or_policy",
+            "fsdp": "FlatParameter",
+            "fsdp._flat_param": "FlatParameter",
+            "fsdp.wrap": "_or_policy _recursive_wrap",
             "optim": "DistributedOptimizer",
             "rpc": "init_rpc remote rpc_async rpc_sync shutdown",
             "utils": "_sync_module_states",
