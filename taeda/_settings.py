@@ -13,7 +13,6 @@ from ._core import devices, settings
 from ._core.callbacks import callbacks
 from ._core.exchange import count_defaults_elsewhere
 from ._core.pool import set_flush_denormal as _set_flush_denormal
-from .backends.cuda import matmul
 from .ops.devices import number_of
 from .ops.meta import makes
 from .overrides import TorchFunctionMode, set_mode
@@ -297,7 +296,7 @@ def set_float32_matmul_precision(precision: str) -> None:
             stacklevel=2,
         )
         return
-    matmul.precision, matmul.fp32_precision = precision, "none" if precision == "highest" else "tf32"
+    settings.matmul_precision, settings.fp32_precision = precision, "ieee" if precision == "highest" else "tf32"
 
 
 def get_float32_matmul_precision() -> str:
@@ -309,7 +308,7 @@ def get_float32_matmul_precision() -> str:
         >>> taeda.get_float32_matmul_precision()
         'highest'
     """
-    return matmul.precision
+    return settings.matmul_precision
 
 
 def set_flush_denormal(mode: bool) -> bool:

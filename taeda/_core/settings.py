@@ -7,6 +7,10 @@ warn_only = False
 #: Whether, in deterministic mode, memory that PyTorch calls uninitialised is filled with a value that stands out.
 fill_uninitialized = True
 
+#: What products of float32 may do on a GPU: "highest", "high" or "medium"; and what counts, "none", "ieee" or "tf32".
+matmul_precision = "highest"
+fp32_precision = "none"
+
 
 def filling() -> bool:
     """Whether ``empty`` and similar functions must fill their results."""

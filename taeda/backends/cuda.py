@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import _core
+from .._core import settings
 from .._core.devices import accelerator
 from ..ops.attention import ALLOWED
 
@@ -26,18 +27,26 @@ class _Products:
 
     allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precision_reduction = True
     allow_fp16_accumulation = False
-    fp32_precision = "none"  # "tf32" allows it, too
-    precision = "highest"  # what ``set_float32_matmul_precision`` sets
+
+    @property
+    def fp32_precision(self) -> str:
+        """``"tf32"`` allows it; ``"none"`` and ``"ieee"`` do not."""
+        return settings.fp32_precision
+
+    @fp32_precision.setter
+    def fp32_precision(self, value: str) -> None:
+        if value not in ("none", "ieee", "tf32"):
+            raise RuntimeError(f"Unknown precision: {value}; it is 'none', 'ieee' or 'tf32'")
+        settings.fp32_precision = value
 
     @property
     def allow_tf32(self) -> bool:
         """Whether products of ``float32`` may round their operands to 10 bits behind the point."""
-        return self.precision != "highest" or self.fp32_precision == "tf32"
+        return settings.fp32_precision == "tf32"
 
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
-        self.precision = "high" if value else "highest"
-        self.fp32_precision = "tf32" if value else "none"
+        settings.matmul_precision, settings.fp32_precision = ("high", "tf32") if value else ("highest", "ieee")
 
 
 matmul = _Products()
