@@ -199,7 +199,7 @@ cdef int along_memory(Product* p, bint transposed) except -1:
     if transposed:
         swap(p)
     if on_elements():
-        return by_elements(p, p.k, False)
+        return by_elements(p, min(p.k, cuts().k_block), False)
     few, many = p.m, p.n
     # Rows of a task: enough for the work of one task. Loading an item takes as long as READ multiplications.
     block = TASK // (max(few, <int64_t>READ) * p.k) // 8 * 8
@@ -236,7 +236,7 @@ cdef int few_rows(Product* p) except -1:
     cdef double work = <double>p.m * p.n * p.k * p.n0 * p.n1
     cdef int64_t columns, tasks
     if on_elements():
-        return by_elements(p, p.k, False)
+        return by_elements(p, min(p.k, cuts().k_block), False)
     # The rows of a strip should be long, and there should be enough strips for the threads.
     columns = ceil_div(p.n, max(p.n * p.k * READ // (4 * TASK), <int64_t>1))
     columns = min(max(ceil_div(columns, 256), <int64_t>1) * 256, <int64_t>FEW_COLUMNS)

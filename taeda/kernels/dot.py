@@ -2,12 +2,14 @@
 
 Where both operands are contiguous along k, the lanes of a vector are neighbours in k, and each accumulator of a block
 is reduced to one number at the end. Where the matrix is row-major, some rows at a time are added to sums in the
-first-level cache. The order of summation depends on the register width of the target and on nothing else.
+first-level cache. These, and the sums of targets without vectors, are of blocks of k: one chain of float32 would stop
+to grow at 16,777,216. The order of summation depends on the register width of the target and on nothing else.
 """
 
 from __future__ import annotations
 
 from .build import kernel
+from .gemm import K_BLOCK
 from .ir import BF16, F32, TYPES, Function, Type, Value
 from .tile import multiply_add, smaller
 
@@ -88,9 +90,12 @@ def sums_along(f: Function, t: Type, x: list[Value], w: list[Value], k: Value, a
 def matmul_dot(f: Function, dtype: str) -> None:
     """Few rows against many, both contiguous along k; see :data:`DOT_ARGS`. The range counts blocks of ``qc``."""
     t = TYPES[dtype]
-    q = rows_at_once(f.lanes(F32 if t is BF16 else t))
+    acc = F32 if t is BF16 else t
+    q = rows_at_once(f.lanes(acc))
     g = {name: f.size(i) for i, name in enumerate(DOT_ARGS)}
     blocks = (g["q"] + g["qc"] - 1) / g["qc"]
+    by_blocks = f.lanes(acc) == 1  # else the lanes share a long sum
+    spare = f.scratch(acc.bytes)
 
     def finish(sums: list[Value], rows: int, out: Value, d: Value, left: Value | None, apart: Value | int = 1) -> None:
         """Store sums of rows of w that are ``apart``: the first ``left`` of them, or all."""
@@ -98,6 +103,9 @@ def matmul_dot(f: Function, dtype: str) -> None:
         for i in range(rows):
             total = fold(sums[i * q : (i + 1) * q])
             to, add = f.offset(out, g["o_i"] * i), f.offset(d, g["d_i"] * i)
+            if by_blocks:  # D is in the sum
+                f.scatter(to, o_j, total.to(t), left)
+                continue
             with f.branch(g["init"] == 1) as B:
                 one = total + f.gather(add, d_j, t, q, left).to(total.type)
                 f.scatter(to, o_j, one.to(t), left)
@@ -110,7 +118,21 @@ def matmul_dot(f: Function, dtype: str) -> None:
                         B2.otherwise()
                         f.scatter(to, o_j, total.to(t), left)
 
-    def all_sums(xs: list[Value], ws: list[Value], ahead: int | None = None) -> list[Value]:
+    def addend(d: Value) -> Value:
+        """What the first block of k is added to."""
+        f.store(spare, f.const(acc, 0))
+        with f.when(g["init"] == 1):
+            f.store(spare, f.load(d, t).to(acc))
+        return f.load(spare, acc)
+
+    def all_sums(xs: list[Value], ws: list[Value], d: Value, ahead: int | None = None) -> list[Value]:
+        if by_blocks:
+            totals = [addend(f.offset(d, g["d_i"] * i)) for i in range(len(xs))]
+            with f.loop(0, g["k"], K_BLOCK, carry=totals) as B:
+                here = [[f.offset(p, B.index * t.bytes) for p in side] for side in (xs, ws)]
+                block = sums_along(f, t, *here, smaller(f, f.i64(K_BLOCK), g["k"] - B.index), ahead)
+                B.carry = [total + x for total, x in zip(B.carry, block, strict=True)]
+            return list(B.carry)
         if len(xs) * q <= 16:
             return sums_along(f, t, xs, ws, g["k"], ahead)
         half = q // 2  # too many accumulators for one pass
@@ -124,7 +146,7 @@ def matmul_dot(f: Function, dtype: str) -> None:
         xs = [f.offset(x, g["x_i"] * (i + n)) for n in range(rows)]
         to = f.offset(out, i * g["o_i"] + j * g["o_j"])
         add = f.offset(d, i * g["d_i"] + j * g["d_j"])
-        finish(all_sums(xs, ws), rows, to, add, left)
+        finish(all_sums(xs, ws, add), rows, to, add, left)
 
     def runs(start: Value, count: Value, x: Value, w: Value, out: Value, d: Value) -> Value:
         """The rows that ``q`` equal runs cover of ``count`` rows of w, a row of each run at a time; return how many."""
@@ -133,7 +155,7 @@ def matmul_dot(f: Function, dtype: str) -> None:
         def rows(number: int, i: Value, j: Value, ws: list[Value]) -> None:
             xs = [f.offset(x, g["x_i"] * (i + n)) for n in range(number)]
             to, add = f.offset(out, i * g["o_i"] + j * g["o_j"]), f.offset(d, i * g["d_i"] + j * g["d_j"])
-            finish(all_sums(xs, ws, AHEAD), number, to, add, None, run)
+            finish(all_sums(xs, ws, add, AHEAD), number, to, add, None, run)
 
         with f.loop(0, run) as R:
             j = start + R.index
@@ -176,11 +198,11 @@ def matmul_rows(f: Function, dtype: str) -> None:
     g = {name: f.size(i) for i, name in enumerate(ROWS_ARGS)}
     pieces = (g["n"] + g["nc"] - 1) / g["nc"]
     line = MOST_COLUMNS * acc.bytes
-    sums = f.scratch(MOST_ROWS * line)
+    sums, totals = f.scratch(MOST_ROWS * line), f.scratch(MOST_ROWS * line)
 
-    def add(rows: int, streams: int, x: Value, b: Value, start: Value, n: Value) -> Value:
-        """All groups of ``streams`` rows of b from ``start`` on; return where they end."""
-        with f.loop(start, g["k"] - (streams - 1), streams) as K:
+    def add(rows: int, streams: int, x: Value, b: Value, start: Value, stop: Value, n: Value) -> Value:
+        """All groups of ``streams`` rows of b from ``start`` to ``stop``; return where they end."""
+        with f.loop(start, stop - (streams - 1), streams) as K:
             scales = [
                 f.splat(f.load(f.offset(x, g["x_i"] * i + (K.index + u) * g["x_k"]), t).to(acc), lanes)
                 for i in range(rows)
@@ -208,21 +230,27 @@ def matmul_rows(f: Function, dtype: str) -> None:
         n = smaller(f, g["nc"], g["n"] - start)
         b = f.offset(b, start * t.bytes)
         with f.loop(0, g["p"]) as P, f.loop(0, n, lanes) as V:
-            f.store(f.offset(sums, P.index * line + V.index * acc.bytes), f.const(acc, 0, lanes))
-        for rows in range(1, MOST_ROWS + 1):
-            with f.when(g["p"] == rows):
-                done = add(rows, 8 if rows <= 2 else 4, x, b, f.i64(0), n)
-                add(rows, 1, x, b, done, n)
-        with f.loop(0, g["p"]) as P, f.loop(0, n, lanes) as V:
-            inside = f.first(n - V.index, lanes)
-            total = f.load(f.offset(sums, P.index * line + V.index * acc.bytes), acc, lanes)
-            to = f.offset(out, P.index * g["o_i"] + (start + V.index) * t.bytes)
+            to = f.offset(totals, P.index * line + V.index * acc.bytes)
             with f.branch(g["init"] == 1) as B:
-                add_at = f.offset(d, P.index * g["d_i"] + (start + V.index) * g["d_j"])
-                left = smaller(f, n - V.index, lanes)
-                f.store(to, (total + f.gather(add_at, g["d_j"], t, lanes, left).to(acc)).to(t), inside)
+                at = f.offset(d, P.index * g["d_i"] + (start + V.index) * g["d_j"])
+                f.store(to, f.gather(at, g["d_j"], t, lanes, smaller(f, n - V.index, lanes)).to(acc))
                 B.otherwise()
-                f.store(to, total.to(t), inside)
+                f.store(to, f.const(acc, 0, lanes))
+        with f.loop(0, g["k"], K_BLOCK) as K:
+            stop = smaller(f, K.index + K_BLOCK, g["k"])
+            with f.loop(0, g["p"]) as P, f.loop(0, n, lanes) as V:
+                f.store(f.offset(sums, P.index * line + V.index * acc.bytes), f.const(acc, 0, lanes))
+            for rows in range(1, MOST_ROWS + 1):
+                with f.when(g["p"] == rows):
+                    done = add(rows, 8 if rows <= 2 else 4, x, b, K.index, stop, n)
+                    add(rows, 1, x, b, done, stop, n)
+            with f.loop(0, g["p"]) as P, f.loop(0, n, lanes) as V:
+                block, total = (f.offset(p, P.index * line + V.index * acc.bytes) for p in (sums, totals))
+                f.store(total, f.load(total, acc, lanes) + f.load(block, acc, lanes))
+        with f.loop(0, g["p"]) as P, f.loop(0, n, lanes) as V:
+            total = f.load(f.offset(totals, P.index * line + V.index * acc.bytes), acc, lanes)
+            to = f.offset(out, P.index * g["o_i"] + (start + V.index) * t.bytes)
+            f.store(to, total.to(t), f.first(n - V.index, lanes))
 
 
 @kernel

@@ -408,6 +408,9 @@ def test_products_of_any_shape(f, m, n, k, dtype):
     (lambda a, b: taeda.einsum("bik,bjk->bij", a, b), ((3, 20, 24), (3, 17, 24))),
     (lambda a, b: a @ b, ((1, 100), (100, 33))),
     (lambda a, b: a @ b, ((33, 100), (100,))),
+    (lambda a, b: taeda.addmv(a[:, 0], a, b), ((33, 700), (700,))),  # long sums along memory, in blocks of k
+    (lambda a, b: a @ b.t(), ((2, 700), (300, 700))),
+    (lambda a, b: taeda.addmm(b[0], a, b), ((1, 700), (700, 300))),  # which is read row by row
     (lambda a, b: a[:, :0] @ b[:0], ((33, 100), (100, 40))),
     (lambda a, b: a[:0] @ b, ((33, 100), (100, 40))),
     (lambda a, b: taeda.addmm(b[0], a[:, :0], b[:0]), ((33, 100), (100, 40))),

@@ -183,3 +183,15 @@ def test_transpose_is_a_transpose(lanes):
     rows = [Vector([(i, j) for j in range(lanes)]) for i in range(lanes)]
     for j, column in enumerate(tile.transpose(rows)):
         assert column.items == [(i, j) for i in range(lanes)]
+
+
+@pytest.mark.parametrize("target", ["", "avx2", "arm64", "lane"])
+def test_long_sums_of_float32_go_on_growing(run_python, target):
+    """One chain of additions stays at 2 ** 24: rows along k, and those of a matrix that is read once."""
+    code = (
+        "import taeda; n = 2**24 + 4096; x = taeda.ones(1, n)\n"
+        "assert (x[0] @ x[0]).item() == (x @ x.T).item() == (x[0] @ x[0].expand(2, n).T).tolist()[1] == n\n"
+        "assert taeda.addmm(taeda.full((1, 1), 2.0), x, x.T).item() == n + 2\n"
+        "y = taeda.full((1, 5000), 2.0**24); y[0, 1:] = 1; assert (y @ taeda.ones(5000, 300))[0, 7] > 2**24 + 4700"
+    )
+    run_python(code, TAEDA_TARGET=target)
