@@ -17,7 +17,7 @@ from . import _core
 from ._core import Tensor
 from ._core.mends import not_tensor
 from ._tiles import ALLOWED, WORKING, Reference, Tile, Trace, _leaves
-from .kernel import MOST_IN_PLACE, _named_function, _Scalars, _with_line
+from .kernel import MOST_IN_PLACE, _decorated, _named_function, _Scalars, _with_line
 from .kernels import build as kernels
 from .kernels import target as targets
 from .kernels.programs import Memory, Node, Program
@@ -545,7 +545,7 @@ def grid(function: Callable | None = None, /, *, out: Any, name: str | None = No
             raise TypeError(f"kernel.grid: expected out= to be a function, or a dict of functions, got {out!r}")
         return GridOp(_label_of(fn, name), fn, rules)
 
-    return decorate if function is None else decorate(function)
+    return _decorated("grid", function, decorate)
 
 
 def tune(choices: Sequence[dict[str, Any]], key: Callable | None = None) -> Callable:

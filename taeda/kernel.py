@@ -572,6 +572,16 @@ def _derived(op: Any, traced: _Traced, promote: str, like: Callable) -> None:
     op.vjp(**rules)
 
 
+def _decorated(what: str, function: Any, decorate: Callable) -> Any:
+    if function is None:
+        return decorate
+    if not callable(function):
+        raise TypeError(
+            f"kernel.{what}: expected a function, got {function!r}; the name of an op is a keyword: name={function!r}"
+        )
+    return decorate(function)
+
+
 def elementwise(
     function: Callable | None = None, /, *, name: str | None = None, promote: str = "float",
     grad: dict[str, Callable] | Callable | None = None,
@@ -628,7 +638,7 @@ def elementwise(
             op.vjp(**grad)
         return op
 
-    return decorate if function is None else decorate(function)
+    return _decorated("elementwise", function, decorate)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -760,7 +770,7 @@ def row(function: Callable | None = None, /, *, name: str | None = None) -> Any:
         made.__annotations__ = {"dim": "int"}
         return _composite(method=False)(made)
 
-    return decorate if function is None else decorate(function)
+    return _decorated("row", function, decorate)
 
 
 def _spread(x: Any, tensors: Sequence[Tensor]) -> Tensor:

@@ -286,7 +286,7 @@ cdef int check_overlap(Op op, Tensor target, PyObject** inputs, int nin) except 
     """Writing must not hit an element twice, nor an input's element that is read later."""
     cdef int i
     cdef Tensor t
-    if not target.contiguous:
+    if not target.contiguous and not op.inplace:  # the target of an op in place has been looked at
         refuse_repeated(op, target)
     for i in range(nin):
         if inputs[i] != <PyObject*>target and is_tensor(inputs[i]):

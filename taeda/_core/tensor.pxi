@@ -1036,7 +1036,8 @@ cdef class Tensor:
         return unary(ABS, self)
 
     def __invert__(self):
-        if KIND[self.code] > 1 and not (function_modes() or self.overrides):
+        if KIND[self.code] > 1 and not function_modes() and (
+                not self.overrides or OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES)):
             raise TypeError(f"~ (operator.invert) is only implemented on integer and Boolean-type tensors, not for "
                             f"{DTYPES[self.code]}")
         return unary(INVERT, self)

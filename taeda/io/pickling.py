@@ -455,8 +455,6 @@ class Writer:
             _CONTAINERS[kind](self, x)
         elif self.special(self, x):
             pass
-        elif kind.__module__ == "numpy" and hasattr(x, "item") and not hasattr(x, "__setitem__"):
-            self.write(x.item())
         elif x is ... or x is NotImplemented:
             self.name("__builtin__", repr(x))
         elif isinstance(x, type) and x in _TYPES_OF_CONSTANTS:

@@ -91,6 +91,8 @@ def grouped_mm(
     if ends != sorted(ends):
         raise RuntimeError(f"grouped_mm: expected ascending ends of groups in offs, got {offs.tolist()}")
     spans = [slice(start, end) for start, end in pairwise(ends)]
+    if form == (2, 2) and groups == 0:
+        return mat_a.new_zeros((0, mat_a.shape[0], mat_b.shape[1]))
     if form == (2, 2):
         return stack([matmul(mat_a[:, span], mat_b[span]) for span in spans])
     if form == (2, 3):

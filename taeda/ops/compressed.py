@@ -130,7 +130,7 @@ class CompressedTensor(OfValues):
     def _no_strides(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"Sparse {str(self.layout)[-3:].upper()} tensors do not have strides, nor is_contiguous")
 
-    stride = is_contiguous = _no_strides
+    stride = is_contiguous = contiguous = _no_strides
 
     def to_sparse_coo(self) -> SparseTensor:
         """The same in coordinate form."""

@@ -13,7 +13,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._core import conv as core
-from .._core.formats import keep_format
+from .._core.formats import is_channels_last, keep_format
 from .._core.mends import not_tensor
 from . import flops
 from .creation import arange
@@ -155,7 +155,7 @@ def _by_parts(linear, a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tenso
     ar, ai, br, bi = a.real, a.imag, b.real, b.imag
     real = linear(ar, br) - linear(ai, bi)
     imag = linear(ar, bi) + linear(ai, br)
-    out = _core.empty(real.shape, a.dtype)
+    out = keep_format(_core.empty(real.shape, a.dtype), a if is_channels_last(a) else b)
     _core.copy_tensor(out.real, real)
     _core.copy_tensor(out.imag, imag)
     if bias is not None:

@@ -162,7 +162,12 @@ _scaled("div")
 RULES["true_divide"], RULES["true_divide_"] = RULES["div"], RULES["div_"]
 
 
-@rule("clone", "contiguous", "detach_copy")
+@rule("contiguous")
+def _contiguous(input: SparseTensor, memory_format=None):
+    raise RuntimeError("unsupported memory format option Contiguous: a sparse tensor has no strides")
+
+
+@rule("clone", "detach_copy")
 def _clone(input: SparseTensor, **kwargs):
     return make(input._i.clone(), input._v.clone(), input.shape, input._coalesced)
 

@@ -196,6 +196,14 @@ def test_skip_data(tmp_path):
     assert results[0] == results[1]
 
 
+@pytest.mark.parametrize("x", [np.float32(1), np.float64(2), np.int64(3), np.bool_(True), np.complex64(1j)])
+def test_numbers_of_numpy(tmp_path, x):
+    for t, u in ((taeda, torch), (torch, taeda), (taeda, taeda)):
+        t.save([x], tmp_path / "a.pt")
+        (back,) = u.load(tmp_path / "a.pt", weights_only=False)
+        assert type(back) is type(x) and back == x
+
+
 def test_unsafe_globals(tmp_path):
     torch.save({"m": torch.nn.Linear(1, 1), "d": np.float32(1)}, tmp_path / "a.pt")
     found = [set(f.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "a.pt")) for f in (taeda, torch)]

@@ -102,6 +102,21 @@ def test_expanded():
     assert [x.stride() for x in calls(taeda)] == [x.stride() for x in calls(torch)]
 
 
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_convolutions_of_channels_last(n, dtype):
+    """One operand with channels last is enough."""
+
+    def calls(t):
+        form, F = (t.channels_last, t.channels_last_3d)[n - 2], t.nn.functional
+        x, w = (t.ones(*size, *(4,) * n, dtype=getattr(t, dtype)) for size in ((2, 3), (3, 3)))
+        for a, b in ((x, w), (x.to(memory_format=form), w), (x, w.to(memory_format=form))):
+            for name in ("conv", "conv_transpose"):
+                yield getattr(F, f"{name}{n}d")(a, b, padding=1)
+
+    assert [x.stride() for x in calls(taeda)] == [x.stride() for x in calls(torch)]
+
+
 #: Entries of the operator database that are compared by default; the sweep compares all.
 SAMPLE = (
     "add", "clamp", "clone", "exp", "fft.hfft", "fft.ifftn", "fft.ihfft2", "full_like", "index_put", "kthvalue",

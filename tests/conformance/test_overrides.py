@@ -39,6 +39,18 @@ def test_subclasses_keep_their_class():
     both(fn)
 
 
+def test_no_complement_of_floats():
+    def fn(t):
+        class Mine(t.Tensor):
+            pass
+
+        with pytest.raises(TypeError, match="only implemented on integer and Boolean-type"):
+            ~t.ones(2).as_subclass(Mine)
+        return type(~t.ones(2, dtype=t.int64).as_subclass(Mine)).__name__
+
+    both(fn)
+
+
 def loud(t, seen):
     """Two subclasses of Tensor, one of the other, that note the functions they are asked for and the classes."""
 

@@ -119,7 +119,7 @@ f.ones(2, 3, 4).T|f.tensor(1.0).T|x.T|f.ones(3).T|f.range(0, 3)|f.where(f.tensor
 f.triangular_solve(x, x + f.eye(3))|F.mse_loss(x, 2 * x, reduce=False)|F.l1_loss(x, 2 * x, size_average=False)
 F.smooth_l1_loss(x, 2 * x, None, False)|F.nll_loss(x, f.tensor([0, 1, 2]), size_average=True)|f.cuda.amp.autocast(enabled=False)
 F.kl_div(x, x, reduce=False)|f.cuda.amp.GradScaler(enabled=False)|F.binary_cross_entropy(x, f.ones(3, 3, dtype=f.int64))
-f.histogram(x)""".replace("\n", "|").split("|")  # fmt: skip
+f.histogram(x)|f.zeros(1).expand(3).masked_fill_(f.tensor([True, False, True]), 1.0)""".replace("\n", "|").split("|")  # fmt: skip
 
 
 @pytest.mark.parametrize("call", WARNS)

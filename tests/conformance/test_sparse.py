@@ -461,3 +461,10 @@ def test_dtypes_of_two_operands(name, own, other):
 def test_a_sum_with_an_integer_matrix_is_not_rounded():
     x = sample(taeda).coalesce() / 4
     assert (x + taeda.ones(2, 3, dtype=taeda.int32)).equal(x.to_dense() + 1)
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc"])
+def test_sparse_tensors_are_not_made_contiguous(layout):
+    for t in BOTH:
+        with pytest.raises(RuntimeError):
+            t.eye(2).to_sparse(layout=getattr(t, layout)).contiguous()

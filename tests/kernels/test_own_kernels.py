@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -224,6 +225,9 @@ def test_more_errors():
     ):
         with pytest.raises(TypeError, match=says):
             kernel.elementwise(function, name="kernels::wrong")
+    for decorator in (kernel.elementwise, kernel.row, functools.partial(kernel.grid, out=lambda x: x)):
+        with pytest.raises(TypeError, match="the name of an op is a keyword: name='softabs'"):
+            decorator("softabs")
     with pytest.raises(TypeError, match="'dim' is the dimension"):
         kernel.row(lambda x, dim: x, name="kernels::wrong")
     with pytest.raises(TypeError, match=r"kernel.sum: expected a value of the expression"):

@@ -287,6 +287,11 @@ def test_a_product_does_not_depend_on_where_its_operands_begin(m, k, n):
             assert taeda.equal(rows @ moved, expected)
 
 
+def test_products_of_no_groups():
+    offs = taeda.zeros(0, dtype=taeda.int32)
+    assert F.grouped_mm(taeda.ones(4, 16), taeda.ones(16, 8), offs=offs).shape == (0, 4, 8)
+
+
 def test_products_of_groups():
     a, b, ends = taeda.randn(6, 4), taeda.randn(2, 4, 3), taeda.tensor([2, 5], dtype=taeda.int32)
     a.requires_grad_()
