@@ -83,8 +83,10 @@ def _triangle_indices(row, col, offset, dtype, lower, name):
     if height <= 0 or width <= 0:
         return _core.empty((2, 0), dtype or _core.int64)
     if _core.empty((0,)).is_meta:
-        reached = (min(max(i + offset + lower, 0), col) for i in range(row))
-        return _core.empty((2, sum(n if lower else col - n for n in reached)), dtype or _core.int64)
+        first = min(offset + top + 1, width) if lower else width - max(height - 1 + offset - left, 0)  # of a row
+        growing = min(width - first, height)  # rows, each with one element more
+        count = growing * first + growing * (growing - 1) // 2 + (height - growing) * width
+        return _core.empty((2, count), dtype or _core.int64)
     part = ones((height, width), dtype=_core.bool_)
     part = tril(part, offset + top) if lower else triu(part, offset - left)
     found = part.nonzero().to(dtype or _core.int64).T.contiguous()

@@ -501,3 +501,15 @@ def test_lists_of_arrays_are_tuples_and_arrays_of_any_integers_are_indices(index
         y[index] = 1.0
         found.append((x[index].tolist(), y.tolist()))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["tril_indices", "triu_indices"])
+@pytest.mark.parametrize("sizes", [(0, 3), (1, 1), (3, 5), (5, 3), (1, 6), (6, 1)])
+def test_coordinates_of_every_triangle(name, sizes):
+    for offset in range(-7, 8):
+        want, got, form = (
+            getattr(t, name)(*sizes, offset, **more)
+            for t, more in ((torch, {}), (taeda, {}), (taeda, {"device": "meta"}))
+        )
+        assert got.tolist() == want.tolist() and got.stride() == want.stride() and got.shape == form.shape
+    assert getattr(taeda, name)(2**33, 2**20, device="meta").shape[1] in (2**53 - 2**39 + 2**19, 2**39 + 2**19)
