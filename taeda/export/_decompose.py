@@ -467,6 +467,9 @@ class _Lowering(Capture):
             value = self.handle(
                 OPS["expand"] if "expand" in OPS else METHODS["expand"], (value, tuple(target.shape)), {}
             )
+        strides = [[m.stride() for m in x.metas] for x in (value, target)]
+        if strides[0] != strides[1] and target.is_contiguous():  # the target keeps its layout
+            value = self.handle(METHODS["contiguous"], (value,), {})
         if value is not target:
             self._set(target, value)
         return target

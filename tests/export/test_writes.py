@@ -516,3 +516,13 @@ def test_memory_formats_in_files():
 def test_conjugated_views_keep_their_sign_on_meta():
     z = taeda.zeros(2, dtype=taeda.complex64, device="meta").conj()
     assert z.is_conj() and z.imag.is_neg() and not z.resolve_conj().is_conj() and not (z + 1).is_conj()
+
+
+def test_a_target_keeps_its_layout_when_decomposed():
+    def fill(x):
+        return taeda.zeros(3, 4).copy_(x.expand(3, 4)), taeda.zeros(3, 4).add_(x).mul_(2), taeda.zeros(4, 4).copy_(x.T)
+
+    x = taeda.arange(4.0).reshape(1, 4)
+    for program in programs(Forward(fill), (x,)):
+        for got, want in zip(program(x), fill(x), strict=True):
+            assert got.equal(want) and got.stride() == want.stride()
