@@ -17,7 +17,7 @@ from .. import _core
 from .._core import Tensor
 from .._core.callbacks import callbacks
 from ..autograd.forward_ad import hidden, under_no_grad
-from ..autograd.modes import forward_mode, no_grad, on_values, passing_tangents, recording, unrecorded
+from ..autograd.modes import forward_mode, on_values, passing_tangents, recording, unrecorded
 from ..ops.parts import OfParts
 from ..overrides import DisableTorchFunctionSubclass, handle_torch_function, has_torch_function
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -472,7 +472,7 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
         )
     leaves, structure = tree_flatten(primals)
     inputs = _Inputs(leaves, name, dual=True)
-    with forward_mode():
+    with recording() if _core.is_inference_mode_enabled() else nullcontext(), forward_mode():
         with inputs:
             out, aux = _split_aux(func(*tree_unflatten(inputs.given, structure)), has_aux, name)
         outputs, shape = _tensors(out, name, "the output of f")
@@ -505,7 +505,7 @@ def _linear(func: Callable, primals: Any, has_aux: bool, strict: bool, name: str
                 )
         flat = [plain(t) for t in flat]
         create = _core.is_recorded() and weights.needs_graph(back, flat)
-        with passing_tangents(), nullcontext() if create else no_grad():
+        with passing_tangents(), nullcontext() if create else unrecorded():
             made = iter(weights.gradients(back, flat, True, create) if through else ())
         return tree_unflatten([plain(next(made)) if zeros is None else zeros for zeros in still], shape)
 

@@ -669,6 +669,7 @@ def test_transforms_record_within_inference_mode():
             assert grad(lambda x: grad(f)(x).sum())(given).tolist() == [6.0, 8.0]
         assert taeda.is_inference_mode_enabled() and not taeda.is_grad_enabled()
         given = [grad(f)(x), vjp(f, x)[1](t(1.0)[0])[0], jacrev(lambda x: x * c)(x)]
+        given += [*jvp(lambda x: x * c, (x,), (x,)), jacfwd(lambda x: x * c)(x), hessian(f)(x)]
 
         def stopped(x):
             with taeda.no_grad():
