@@ -1,7 +1,7 @@
 """PyTorch's native ops that are spelled otherwise here: one record each.
 
 A record is a function with the parameters of the op in PyTorch's library. It computes nothing. It returns the function
-of taeda that is meant, with the arguments for it. A record looks at numbers, words and lists alone, so that its tensors
+of taeda that is meant, with the arguments for it. A record looks at numbers, strings and lists alone, so that its tensors
 may as well be steps of a graph. Its traits are those of what it means. From the records come ``taeda.aten``, the ops of
 TorchScript and the reader of ``.pt2`` files. An op without a record is the function of its name here, with the same
 arguments in the same order.
@@ -69,7 +69,7 @@ def _put(name: str) -> Callable:
     return lambda self, indices, *rest, **more: _call(METHODS[name], self, tuple(indices), *rest, **more)
 
 
-# ---- functions of several tensors, and of numbers for words ---------------------------------------------------------
+# ---- functions of several tensors, and with numbers for modes --------------------------------------------------------
 
 #: How ``cdist`` computes, by the numbers of the native op.
 CDIST_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")

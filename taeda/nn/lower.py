@@ -552,7 +552,7 @@ globals().update({example[0]: _loss(*example) for example in _LOSSES})
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Values of images at the points of a grid: :func:`taeda.nn.functional.grid_sample` with numbers for words.
+    """Values of images at the points of a grid: :func:`taeda.nn.functional.grid_sample` with numbers for its modes.
 
     Args:
         input: ``(N, C, H, W)`` or ``(N, C, D, H, W)``.
