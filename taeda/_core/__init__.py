@@ -43,6 +43,7 @@ from .planning import Planned, make_plan
 from .pool import get_num_threads, set_num_threads
 from .program import NoPlan
 from .recorder import is_observing
+from .settings import modes
 from .tensor import (
     ALL_DTYPES,
     DISPATCHING,
@@ -137,7 +138,6 @@ from .tensor import (
     zero,
 )
 from .tensor import _dtype_by_name as dtype_by_name
-from .thread_modes import modes
 
 uint8, int8, int16, int32, int64, uint16, uint32, uint64 = map(
     dtype_by_name, ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")

@@ -1,4 +1,7 @@
-"""Switches for the whole process that ops read: plain attributes, set through ``taeda._settings``."""
+"""What ops read: switches of the whole process, which are attributes that ``taeda._settings`` sets; and the modes of a
+thread for the length of a block."""
+
+from .tensor import mode_stack, set_mode_stack
 
 #: Whether ops that could give another result each time must not (here none could), and whether that is an error.
 deterministic = False
@@ -15,3 +18,19 @@ fp32_precision = "none"
 def filling() -> bool:
     """Whether ``empty`` and similar functions must fill their results."""
     return deterministic and fill_uninitialized
+
+
+class modes:
+    """Within the block ``stack`` are this thread's modes, the innermost last; then those from before again."""
+
+    __slots__ = ("before", "stack")
+
+    def __init__(self, stack: list) -> None:
+        self.stack = stack
+
+    def __enter__(self) -> None:
+        self.before = mode_stack()
+        set_mode_stack(self.stack)
+
+    def __exit__(self, *exc: object) -> None:
+        set_mode_stack(self.before)

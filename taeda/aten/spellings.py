@@ -1,10 +1,10 @@
 """PyTorch's native ops that are spelled otherwise here: one record each.
 
 A record is a function with the parameters of the op in PyTorch's library. It computes nothing. It returns the function
-of taeda that is meant, with the arguments for it. A record looks at numbers, strings and lists alone, so that its tensors
-may as well be steps of a graph. Its traits are those of what it means. From the records come ``taeda.aten``, the ops of
-TorchScript and the reader of ``.pt2`` files. An op without a record is the function of its name here, with the same
-arguments in the same order.
+of taeda that is meant, with the arguments for it. A record looks at numbers, strings and lists alone, so that its
+tensors may as well be steps of a graph. Its traits are those of what it means. From the records come ``taeda.aten``,
+the ops of TorchScript and the reader of ``.pt2`` files. An op without a record is the function of its name here, with
+the same arguments in the same order.
 """
 
 from __future__ import annotations
