@@ -23,6 +23,7 @@ from typing import Any, TypeVar, overload
 
 from . import _core
 from ._core import fusion
+from ._core.scripting import is_scripting
 from .graph import backends
 from .graph import options as _options
 from .graph.backends import list_backends, register_backend
@@ -389,6 +390,8 @@ def wrap_numpy(fn: Callable) -> Callable:
 
 def is_compiling() -> bool:
     """Whether a compiled function is running on this thread, or ``export`` records a program."""
+    if is_scripting():  # a script that asks
+        return False
     return bool(fusion.thread_state() & fusion.COMPILING) or is_exporting()
 
 

@@ -453,3 +453,10 @@ def test_types_beside_the_arguments():
         return [word] * (times + len(x))
 
     assert taeda.jit.script(repeated)(taeda.ones(2), 1, "a") == ["a"] * 3
+
+
+def test_a_script_is_not_compiling():
+    def function(x):
+        return x if taeda.compiler.is_compiling() else x + 1
+
+    assert taeda.jit.script(function)(taeda.zeros(1)).tolist() == [1.0]
