@@ -336,9 +336,11 @@ class Statements(Part):
                 side = "true" if one is None else "false"
                 self.scopes[-1][name] = Missing(f"{name} is not defined in the {side} branch")
             elif isinstance(one, ir.Expr) and isinstance(two, ir.Expr):
-                wanted = self.declared.get(name)
+                wanted, outer = self.declared.get(name), self.lookup(name)
+                if wanted is None and isinstance(outer, ir.Expr) and is_subtype(one.type, outer.type):
+                    wanted = outer.type  # each branch may narrow it
                 t = unify(one.type, two.type)
-                if wanted is not None and (t is None or not is_subtype(t, wanted)):
+                if wanted is not None and (t is None or not is_subtype(t, wanted)) and is_subtype(two.type, wanted):
                     t = wanted
                 if t is None:
                     self.scopes[-1][name] = Missing(

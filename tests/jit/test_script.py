@@ -460,3 +460,22 @@ def test_a_script_is_not_compiling():
         return x if taeda.compiler.is_compiling() else x + 1
 
     assert taeda.jit.script(function)(taeda.zeros(1)).tolist() == [1.0]
+
+
+def takes_a_tensor_or_a_list(x: taeda.Tensor | list[int]) -> int:
+    if isinstance(x, taeda.Tensor):
+        x = x + 1
+    elif isinstance(x, list):
+        x = x[1:]
+    return takes_either(x)
+
+
+def takes_either(x: taeda.Tensor | list[int]) -> int:
+    if isinstance(x, taeda.Tensor):
+        return int(x.sum())
+    return len(x)
+
+
+def test_branches_that_narrow_a_union_differently():
+    scripted = taeda.jit.script(takes_a_tensor_or_a_list)
+    assert scripted(taeda.ones(3)) == 6 and scripted([1, 2, 3]) == 2

@@ -33,7 +33,10 @@ NAMES: dict[str, dict[str, str]] = {
         "typing": "TYPE_CHECKING",
     },
     "_C": {
-        ".root": "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device",
+        ".root": (
+            "PyTorchFileReader PyTorchFileWriter _current_graph_task_id _get_accelerator _get_default_device "
+            "_is_alias_of"
+        ),
         "_core": "_set_grad_enabled=set_grad_enabled",
         "linalg": "_LinAlgError=LinAlgError",
         "standin.overlay": "_VariableFunctions=_VF",

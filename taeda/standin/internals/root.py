@@ -89,6 +89,11 @@ def _has_compatible_shallow_copy_type(input: Any, from_: Any) -> bool:
     return input.layout == from_.layout
 
 
+def _is_alias_of(tensor: Any, other: Any) -> bool:
+    """Whether the two tensors share their memory."""
+    return bool(tensor.untyped_storage()._cdata == other.untyped_storage()._cdata)
+
+
 class SDPAParams:
     """The arguments of attention, for questions about kernels of GPUs."""
 
