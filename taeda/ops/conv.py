@@ -627,10 +627,10 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
                  [3., 4., 6., 7.],
                  [4., 5., 7., 8.]]])
     """
+    if input.dim() not in (3, 4) or not input.shape[-3]:
+        raise RuntimeError(f"unfold: expected 3D or 4D input with channels, but got input of size {list(input.shape)}")
     if input.dim() == 3:
         return squeeze(_im2col(unsqueeze(input, 0), kernel_size, dilation, padding, stride), 0)
-    if input.dim() != 4:
-        raise RuntimeError(f"unfold: expected 3D or 4D input, but got input of size {list(input.shape)}")
     return _im2col(input, kernel_size, dilation, padding, stride)
 
 
@@ -658,8 +658,8 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
                   [2., 4., 2.],
                   [1., 2., 1.]]]])
     """
-    if input.dim() not in (2, 3):
-        raise RuntimeError(f"fold: expected 2D or 3D input, but got input of size {list(input.shape)}")
+    if input.dim() not in (2, 3) or not input.shape[-2]:
+        raise RuntimeError(f"fold: expected 2D or 3D input with channels, but got input of size {list(input.shape)}")
     single = input.dim() == 2
     x = unsqueeze(input, 0) if single else input
     size, kernel = _pair(output_size, "fold", "output_size"), _pair(kernel_size, "fold", "kernel_size")

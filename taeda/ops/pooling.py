@@ -653,10 +653,8 @@ def _fractional(name, n, input, kernel_size, output_size, output_ratio, return_i
     else:
         size = _tuple(output_size, n, name, "output_size", repeats=False)
     for i, k, o in zip(space, kernel, size, strict=True):
-        if k <= 0 or o <= 0 or o + k - 1 > i - (n == 3):  # three dimensions leave one over, as in PyTorch
-            raise RuntimeError(
-                f"{name}: expected a kernel and an output of positive sizes that fit the input's {i}, got {k} and {o}"
-            )
+        if k <= 0 or o < 0 or o + k - 1 > i - (n == 3):  # three dimensions leave one over, as in PyTorch
+            raise RuntimeError(f"{name}: expected a kernel and an output that fit the input's {i}, got {k} and {o}")
     single = input.dim() == n + 1
     x = input.unsqueeze(0) if single else input
     batch, channels = x.shape[:2]

@@ -28,6 +28,7 @@ from .views import broadcast_tensors
 _STEP = 1 / 12
 _FAR = 700.0  # exp of more is infinite, and derivatives of what it makes 0 are 0 * inf
 _TINY = {"float32": 1.1754943508222875e-38, "float64": 2.2250738585072014e-308}
+_INSIDE = {"float32": (_TINY["float32"], 1 - 2.0**-24), "float64": (_TINY["float64"], 1 - 2.0**-53)}  # 0 to 1
 
 
 def _float64(name: str, label: str, x: Tensor) -> Tensor:
@@ -100,12 +101,13 @@ def _sample_dirichlet(input, generator=None):
         input: (*, n), float32 or float64, positive.
         generator: a Generator. Default: the global one.
     Returns:
-        (*, n): each row is positive and has the sum 1.
+        (*, n): each row is positive, below 1 and has the sum 1.
     """
     shapes = _float64("_sample_dirichlet", "input", input)
     drawn = _core.empty(shapes.shape, _core.float64)
     core.fill_gamma(drawn, shapes, 0.0, generator)
-    return (drawn / drawn.sum(-1, True)).to(input.dtype).clamp(_TINY[input.dtype.name])
+    # not 1, where the density of one component may be infinite
+    return (drawn / drawn.sum(-1, True)).to(input.dtype).clamp(*_INSIDE[input.dtype.name])
 
 
 @_sample_dirichlet.vjp_all("input")

@@ -33,6 +33,10 @@ def test_streams(dtype, tolerance):
     peer.close(taeda._standard_gamma(peer.ours(a)), torch._standard_gamma(a), rtol=tolerance, atol=0)
     rows = a[5:].reshape(-1, 5)
     peer.close(taeda._sample_dirichlet(peer.ours(rows)), torch._sample_dirichlet(rows), rtol=tolerance, atol=0)
+    corners = torch.full((50, 2), 0.01, dtype=dtype)  # samples that round to 1
+    drawn = taeda._sample_dirichlet(peer.ours(corners))
+    peer.close(drawn, torch._sample_dirichlet(corners), rtol=10 * tolerance, atol=0)
+    assert drawn.max() < 1
     n, p = torch.arange(-3, 600).to(dtype), torch.linspace(-0.1, 1.1, 603, dtype=dtype)
     peer.close(taeda.binomial(peer.ours(n), peer.ours(p)), torch.binomial(n, p), rtol=0, atol=0)
     same_state()

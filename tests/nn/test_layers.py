@@ -152,6 +152,17 @@ def test_fractional_pooling_takes_one_size_or_all(n, sizes):
     pool = getattr(taeda.nn.functional, f"fractional_max_pool{n}d")
     with pytest.raises(RuntimeError, match="must be a single int, or a tuple"):
         pool(taeda.rand(1, 2, *(6,) * n), **{"kernel_size": 2, "output_size": 3} | sizes)
+    assert pool(taeda.rand(2, *(6,) * n), 2, output_size=(0,) * n).shape == (2, *(0,) * n)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda f: f.unfold(taeda.ones(3, 0, 4, 4), 2), lambda f: f.unfold(taeda.ones(0, 4, 4), 2),
+     lambda f: f.fold(taeda.ones(3, 0, 9), 4, 2), lambda f: f.fold(taeda.ones(0, 9), 4, 2)],
+)  # fmt: skip
+def test_blocks_have_channels(call):
+    with pytest.raises(RuntimeError, match="with channels"):
+        call(taeda.nn.functional)
 
 
 @pytest.mark.parametrize("ordered", [True, False])

@@ -210,6 +210,17 @@ def test_deep_model_names():
     assert model(3) == 3
 
 
+@pytest.mark.parametrize(
+    "error, args, kwargs",
+    [(RuntimeError, ("cpu",), {"copy": True}), (RuntimeError, (taeda.float64, False, True), {}),
+     (TypeError, ("cpu", True), {}), (TypeError, (taeda.float64,), {"dtype": taeda.float64}),
+     (TypeError, (), {"other": taeda.ones(1)}), (TypeError, ("cpu", taeda.float64, False, False, False), {})],
+)  # fmt: skip
+def test_forms_of_to(error, args, kwargs):
+    with pytest.raises(error):
+        nn.Linear(1, 1).to(*args, **kwargs)
+
+
 def test_load_many_small_tensors_quickly():
     model = nn.ModuleList([nn.Linear(1, 1) for _ in range(500)])
     state = {k: v + 1 for k, v in model.state_dict().items()}

@@ -627,31 +627,31 @@ keep_own(Module, "_named_members", "named_parameters", "named_buffers", "named_c
 
 def _parse_to(*args, **kwargs):
     """(device, dtype, non_blocking, memory_format) of the forms of ``to``."""
-    device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    non_blocking, memory_format = kwargs.pop("non_blocking", False), kwargs.pop("memory_format", None)
-    kwargs.pop("copy", None)
-    other = kwargs.pop("tensor", kwargs.pop("other", None))
-    if kwargs:
-        raise TypeError(f"to() received an unexpected keyword argument '{next(iter(kwargs))}'")
-    rest = list(args)
-    if rest and isinstance(rest[0], Tensor):
-        other = rest.pop(0)
-    elif rest and (isinstance(rest[0], str | int | _core.device) or rest[0] is None):
-        device = rest.pop(0)
+    first = args[0] if args else kwargs.get("tensor")
+    if isinstance(first, Tensor):
+        names: tuple[str, ...] = ("tensor", "non_blocking")
+    elif isinstance(first, _core.dtype) or (isinstance(first, type) and first in PYTHON_TYPES):
+        names = ("dtype", "non_blocking")
+    else:
+        names = ("device", "dtype", "non_blocking")
+    if "copy" in kwargs or len(args) == len(names) + 1:
+        raise RuntimeError(".to() does not accept copy argument")
+    if len(args) > len(names):
+        raise TypeError(f"to(): expected at most {len(names)} arguments, got {len(args)}")
+    given = dict(zip(names, args, strict=False))
+    for name in kwargs:
+        if name in given or name not in (*names, "memory_format"):
+            raise TypeError(f"to() received an unexpected keyword argument '{name}'")
+    given |= kwargs
+    other, device, dtype = given.get("tensor"), given.get("device"), given.get("dtype")
     if other is not None:
         device, dtype = other.device, other.dtype
-    if rest and (isinstance(rest[0], _core.dtype) or rest[0] in PYTHON_TYPES):
-        dtype = rest.pop(0)
-    elif rest and rest[0] is None:
-        rest.pop(0)
-    if rest:
-        non_blocking = rest.pop(0)
     if device is not None and not isinstance(device, _core.device):
         device = _core.device(device)
     dtype = PYTHON_TYPES.get(dtype, dtype)
     if not (dtype is None or isinstance(dtype, _core.dtype)):
         raise TypeError(f"to(): argument 'dtype' must be taeda.dtype, not {type(dtype).__name__}")
-    return device, dtype, non_blocking, memory_format
+    return device, dtype, given.get("non_blocking", False), given.get("memory_format")
 
 
 def is_lazy_module(module: Module) -> bool:
