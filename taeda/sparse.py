@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import taeda
@@ -263,8 +264,10 @@ CharTensor, ByteTensor, BFloat16Tensor = _legacy(taeda.int8), _legacy(taeda.uint
 spmm = dsmm = mm
 
 
-class check_sparse_tensor_invariants:
-    """Whether new sparse tensors are checked: they always are, so this changes nothing. A context manager.
+class check_sparse_tensor_invariants(contextlib.ContextDecorator):
+    """Whether new sparse tensors are checked: they always are, so this changes nothing.
+
+    A context manager and a decorator.
 
     Args:
         enable: accepted.

@@ -87,6 +87,9 @@ class TypedStorage:
         """Size in bytes."""
         return self._untyped_storage.nbytes()
 
+    def __sizeof__(self) -> int:
+        return super().__sizeof__() + self.nbytes()
+
     def element_size(self) -> int:
         """Bytes of an element."""
         return self.dtype.itemsize

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from .._core import FunctionNode, Tensor
+from .._warn import warn_caller
 from ..ops.copies import convert
 from ..ops.parts import OfParts
 from ..ops.views import sum_to_size, zeros
@@ -403,10 +404,11 @@ def _context_class(cls: Any) -> type:
 def _own_outputs(ctx: FunctionCtx, args: tuple, outputs: list, versions: list, record: bool) -> list:
     """The caller's results for the outputs of ``forward``. If an input requires grad, ``ctx`` becomes their node."""
     inputs = [a for a in args if isinstance(a, Tensor)]
-    dirty, constant = {id(t) for t in ctx._dirty}, {id(p) for t in ctx._non_differentiable for p in _parts(t)}
-    for t in ctx._dirty:
-        if not any(t is a for a in inputs):
-            raise RuntimeError("mark_dirty: only inputs that forward changed in place can be marked")
+    marked = [t for t in ctx._dirty if any(t is a for a in inputs)]
+    if len(marked) < len(ctx._dirty):
+        warn_caller("mark_dirty: only inputs that forward changed in place need be marked")
+    dirty, constant = {id(t) for t in marked}, {id(p) for t in ctx._non_differentiable for p in _parts(t)}
+    for t in marked:
         if not any(t is out for out in outputs):
             raise RuntimeError(
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that "

@@ -106,7 +106,13 @@ def _unused(what: str = "Output of the user-provided function") -> Callable[[int
     return lambda i: f"{what} is independent of input {i}. This is not allowed in strict mode."
 
 
-def _finish(results: tuple[Tensor, ...], many: bool, create_graph: bool) -> Any:
+def _finish(results: tuple[Tensor, ...], many: bool, create_graph: bool, strict: bool = False) -> Any:
+    for i, t in enumerate(results):
+        if strict and create_graph and not t.requires_grad:
+            raise RuntimeError(
+                f"Derivative {i} of the user-provided function is independent of the inputs. This is not allowed in "
+                "strict mode when create_graph=True."
+            )
     results = results if create_graph else tuple(t.detach() for t in results)
     return results if many else results[0]
 
@@ -145,7 +151,7 @@ def vjp(
         v = _like(v, outputs, many_out, "out", "the user-provided function", "vjp")
     with set_grad_enabled(create_graph and _core.is_grad_enabled()):
         made = _gradients(outputs, inputs, v, create_graph, strict=_unused() if strict else None)
-    return _finish(outputs, many_out, create_graph), _finish(made, many, create_graph)
+    return _finish(outputs, many_out, create_graph), _finish(made, many, create_graph, strict)
 
 
 def jvp(
@@ -178,7 +184,7 @@ def jvp(
         outputs, many_out = _run(func, inputs, "jvp")
         _require_graph(outputs, strict)
         made = _directional(outputs, inputs, v, create_graph, _unused() if strict else None)
-    return _finish(outputs, many_out, create_graph), _finish(made, many_out, create_graph)
+    return _finish(outputs, many_out, create_graph), _finish(made, many_out, create_graph, strict)
 
 
 def _directional(outputs, inputs, v, create_graph, strict=None) -> tuple[Tensor, ...]:
@@ -219,7 +225,7 @@ def vhp(
         output, jac = _scalar_gradient(func, inputs, strict, "vhp")
     with set_grad_enabled(create_graph and _core.is_grad_enabled()):
         made = _gradients(jac, inputs, v, create_graph, strict=_unused("The Jacobian") if strict else None)
-    return _finish((output,), False, create_graph), _finish(made, many, create_graph)
+    return _finish((output,), False, create_graph), _finish(made, many, create_graph, strict)
 
 
 def hvp(
@@ -253,7 +259,7 @@ def hvp(
         v = _like(v, inputs, many, "in", "the user-provided function", "hvp")
         output, jac = _scalar_gradient(func, inputs, strict, "hvp")
         made = _directional(jac, inputs, v, create_graph, _unused("The Jacobian") if strict else None)
-    return _finish((output,), False, create_graph), _finish(made, many, create_graph)
+    return _finish((output,), False, create_graph), _finish(made, many, create_graph, strict)
 
 
 def _scalar_gradient(func, inputs, strict, function):

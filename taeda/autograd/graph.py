@@ -94,6 +94,9 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     Args:
         tensor: one tensor or several, any shapes.
 
+    Raises:
+        RuntimeError: a tensor was made in inference mode, which is off now.
+
     Examples:
         >>> x = taeda.zeros(2)
         >>> taeda.autograd.graph.increment_version(x)
@@ -101,6 +104,8 @@ def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
         1
     """
     for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        if t.is_inference() and not _core.is_inference_mode_enabled():
+            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.")
         _core.bump(t)
 
 
@@ -333,6 +338,9 @@ def allow_mutation_on_saved_tensors() -> Iterator[Any]:
     Yields:
         What knows the copies.
 
+    Raises:
+        RuntimeError: the context is within another one.
+
     Examples:
         >>> x = taeda.tensor([2.0, 3.0], requires_grad=True)
         >>> with taeda.autograd.graph.allow_mutation_on_saved_tensors():
@@ -343,6 +351,8 @@ def allow_mutation_on_saved_tensors() -> Iterator[Any]:
         >>> x.grad
         tensor([4., 6.])
     """
+    if any(isinstance(mode, _CopyOnWrite) for mode in _core.mode_stack()):
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     copies = _Copies()
     open_ = [True]
 
@@ -353,7 +363,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[Any]:
 
     def unpack(kept: _Kept) -> Tensor:
         if not open_[0]:
-            raise RuntimeError(
+            raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was "
                 "originally recorded."
             )

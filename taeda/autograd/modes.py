@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _core
 from .._core.callbacks import callbacks
+from .._warn import warn_caller
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -48,6 +49,8 @@ class _Mode:
         return self._wrapped(function)
 
     def _wrapped(self, function: Callable) -> Any:
+        if inspect.isclass(function):
+            warn_caller("Decorating classes is deprecated: decorate its functions, or __init__ alone", FutureWarning)
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)
 

@@ -57,6 +57,8 @@ def _elements(x: Tensor, like: Tensor, name: str) -> list:
         raise TypeError(f"{name}(): expected a Tensor, got {type(x).__name__}")
     if x.dtype is not like.dtype:
         raise TypeError(f"{name}(): expected a tensor of {like.dtype}, got {x.dtype}")
+    if x.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on a tensor that requires grad: detach() it first, or use tensor ops")
     return x.detach().expand(like.shape).reshape(-1).tolist()
 
 
@@ -89,7 +91,7 @@ def map_(input, tensor, callable):
     Returns:
         ``input``.
     Raises:
-        RuntimeError: ``input`` requires grad.
+        RuntimeError: one of the tensors requires grad.
         TypeError: the dtypes differ.
     Examples:
         >>> taeda.tensor([1.0, 2.0]).map_(taeda.tensor([3.0, 4.0]), lambda x, y: x * y)
@@ -112,7 +114,7 @@ def map2_(input, x, y, callable):
     Returns:
         ``input``.
     Raises:
-        RuntimeError: ``input`` requires grad.
+        RuntimeError: one of the tensors requires grad.
         TypeError: the dtypes differ.
     Examples:
         >>> a, b = taeda.tensor([1.0]), taeda.tensor([2.0])

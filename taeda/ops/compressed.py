@@ -64,6 +64,8 @@ class CompressedTensor(OfValues):
             return of_dense(func, args, kwargs)
         first = args[0] if args else None
         if isinstance(first, CompressedTensor):
+            if name in SparseTensor._conversions:
+                return vars(CompressedTensor)[name](*args, **kwargs)
             made = _of_parts(func, name, args, kwargs)
             if made is not NotImplemented:
                 return made
@@ -258,6 +260,8 @@ def compress(input: Tensor, layout: Any, blocksize: Any = None, dense_dim: Any =
     name = f"to_{str(layout).rpartition('.')[2]}"
     expect_tensors(name, input=input)
     by_rows, blocked = FORMS[layout]
+    if isinstance(blocksize, int):
+        blocksize = (blocksize, blocksize)
     if isinstance(input, CompressedTensor):
         if layout is input.layout and (not blocked or blocksize is None or tuple(blocksize) == input._block):
             return input
@@ -366,7 +370,7 @@ def to_sparse_bsr(input, blocksize, dense_dim=None):
 
     Args:
         input: a tensor of at least two dimensions.
-        blocksize: height and width of a block; they divide those of the matrices.
+        blocksize: height and width of a block, or one number for both; they divide those of the matrices.
         dense_dim: how many of the last dimensions are dense. Default: none.
     Returns:
         A sparse tensor of the same sizes.

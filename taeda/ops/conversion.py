@@ -429,7 +429,7 @@ def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
     return finish(result, None, requires_grad, device)
 
 
-@composite(lowering=_made("new_ones"))
+@composite(lowering=_made("new_ones"), native=True)
 def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor of ones of the given sizes with the dtype and the device of ``input``.
     The rest as of :func:`Tensor.new_empty`.
@@ -445,7 +445,8 @@ def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=Fal
 @composite(
     lowering=lambda input, size, fill_value, dtype, device: OPS["full"](
         size, fill_value, dtype=dtype or input.dtype, device=input.device if device is None else device
-    )
+    ),
+    native=True,
 )
 def new_full(input, size, fill_value, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor of the given sizes with the dtype and the device of ``input``, filled with ``fill_value``.

@@ -851,7 +851,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         tensor(0.8500)
     """
     reduction = reduction_of(size_average, reduce, reduction)
-    if input.shape != target.shape or input.dim() > 2 or 0 in input.shape[-1:]:
+    fits = input.shape == target.shape if input.dim() == 2 else max(input.dim(), target.dim()) < 2
+    if not fits or input.numel() != target.numel() or 0 in input.shape[-1:]:
         raise RuntimeError(
             "multilabel_margin_loss: expected scores of at least one class and a target of the input's shape, at most "
             f"2-d, got {tuple(input.shape)} and {tuple(target.shape)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
@@ -94,14 +95,18 @@ def _check_out_dtype(op: Any, name: str, out: Tensor, result: Tensor) -> None:
         )
 
 
+def warn_resized(out: Tensor, shape: Sequence[int]) -> None:
+    """Warn that ``out``, which has elements, gets another shape."""
+    warn_caller(
+        f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
+        f"match the required output shape {list(shape)}. Make it of that shape, or empty it with out.resize_(0)."
+    )
+
+
 def _resize_out(out: Tensor, result: Tensor, keep_strides: bool) -> None:
     """Give ``out`` the sizes of ``result``, maybe its strides, in its own storage; warn where it had elements."""
     if out.numel():
-        warn_caller(
-            f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not "
-            f"match the required output shape {list(result.shape)}. Make it of that shape, or empty it with "
-            "out.resize_(0)."
-        )
+        warn_resized(out, result.shape)
     out.resize_(result.shape)
     if keep_strides and not result.is_contiguous() and _core.is_dense_tensor(result):
         _core.set_data(out, _core.strided_view(out, result.shape, result.stride()))

@@ -17,6 +17,7 @@ from .._core import tensor as core_tensor
 from .._core.callbacks import callbacks
 from .._core.factories import finish
 from .._core.nearest import nearest
+from .out import warn_resized
 from .reduction import extent
 from .table import OPS, _make, _register, composite, primitive
 
@@ -687,6 +688,8 @@ def normal(
         sizes = tuple(like.shape)
     if out is None:
         return finish(_normal_of(mean, std, sizes, like.dtype, device, generator), None, requires_grad)
+    if tuple(out.shape) != sizes and out.numel():
+        warn_resized(out, sizes)
     return _fill_normal_of(factories.new("normal", (), sizes, None, out, device), mean, std, generator, out)
 
 

@@ -68,6 +68,8 @@ class SparseTensor(OfValues):
     _i: Tensor
     _coalesced: bool
 
+    _conversions = ("to_dense", "to_sparse", "to_sparse_coo")  #: functions that are methods of the classes
+
     @classmethod
     def __torch_function__(cls, func: Any, types: Sequence, args: Sequence = (), kwargs: dict | None = None) -> Any:
         func = op_of(func)
@@ -78,6 +80,8 @@ class SparseTensor(OfValues):
         if is_query(name):
             return of_dense(func, args, kwargs or {})
         if rule is None:
+            if name in SparseTensor._conversions and isinstance(args[0], SparseTensor):
+                return vars(SparseTensor)[name](*args, **(kwargs or {}))
             made = by_values(func, name, args, kwargs or {})
             if made is not NotImplemented:
                 return made
@@ -497,7 +501,8 @@ def sparse_dim(self: Tensor) -> int:
         >>> taeda.eye(2).sparse_dim(), taeda.eye(2).to_sparse().sparse_dim()
         (0, 2)
     """
-    return 0
+    own = _own_method(self, "sparse_dim")
+    return 0 if own is None else own(self)
 
 
 def dense_dim(self: Tensor) -> int:
@@ -507,13 +512,22 @@ def dense_dim(self: Tensor) -> int:
         >>> taeda.eye(2).dense_dim(), taeda.eye(2).to_sparse().dense_dim()
         (2, 0)
     """
-    return self.dim()
+    own = _own_method(self, "dense_dim")
+    return self.dim() if own is None else own(self)
+
+
+def _own_method(x: Tensor, name: str) -> Any:
+    """The method ``name`` of the class of ``x``, for ``Tensor.<name>(x)``; None if it has none of its own."""
+    kinds = type(x).__mro__ if isinstance(x, Tensor) else ()
+    return next((vars(kind)[name] for kind in kinds if kind is not Tensor and name in vars(kind)), None)
 
 
 def _of_layout(name: str, wanted: str) -> Callable:
     """The method ``name`` of tensors of other layouts: it raises an error that says which layouts it is for."""
 
     def refuse(self: Tensor, *args: Any) -> Any:
+        if (own := _own_method(self, name)) is not None:
+            return own(self, *args)
         given = "".join(part.capitalize() for part in str(self.layout).rpartition(".")[2].split("_"))
         error = NotImplementedError if name.startswith("_") else RuntimeError
         raise error(f"{name} expected {wanted} tensor layout but got {given.removesuffix('Coo')}")

@@ -1028,7 +1028,8 @@ for _function, _name in (
 @composite(
     lowering=lambda input, size, stride, dtype, device: OPS["empty_strided"](
         size, stride, dtype=dtype or input.dtype, device=input.device if device is None else device
-    )
+    ),
+    native=True,
 )
 def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
     """A tensor of the given sizes and strides with the dtype and the device of ``input``, whose elements are not set.

@@ -6,6 +6,8 @@ class again in the backward pass.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -56,6 +58,12 @@ _RECORDED: dict[str, Callable] = {
 }
 
 
+@functools.cache
+def _is_factory(function: Any) -> bool:
+    """Whether ``function`` makes a tensor that no gradient comes through, so that it may be asked for one."""
+    return isinstance(function, Composite) and "requires_grad" in inspect.signature(function.function).parameters
+
+
 def dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
     """The call of ``function`` with tensors among its arguments whose class has a ``__torch_dispatch__``."""
     if not isinstance(function, (Op, Composite)):
@@ -67,7 +75,11 @@ def dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
         if result is not NotImplemented:
             return result
         given = list(_tensors((args, *kwargs.values())))
-        wanted = _core.is_recorded() and any(x.requires_grad for x in given)
+        factory = _is_factory(function)
+        wanted = _core.is_recorded() and not factory and any(x.requires_grad for x in given)
+        leaf = factory and kwargs.get("requires_grad", False)
+        if factory:
+            kwargs = {k: v for k, v in kwargs.items() if k != "requires_grad"}
         op: Any = function
         recorded = args
         if wanted and function.name in _RECORDED:
@@ -82,6 +94,8 @@ def dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
         func, native, named = native_call(function, args, kwargs)
         with no_grad():
             result = _ask(func, native, named)
+        if leaf:
+            return result.requires_grad_()
         if not wanted or any(x is y for x in _tensors(result) for y in given):
             return result
         return _core.recall(op, recorded, kwargs if op is function else {}, result)

@@ -664,3 +664,21 @@ def test_gradients_that_do_not_fit_the_input(wrong, text):
     for given in (x, x * 1):
         with pytest.raises(RuntimeError, match=text):
             Wrong.apply(given).sum().backward()
+
+
+def test_only_inputs_need_be_marked_dirty():
+    class Triple(autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 3
+            ctx.mark_dirty(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3 * g
+
+    x = taeda.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="mark_dirty"):
+        Triple.apply(x).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]

@@ -119,3 +119,17 @@ def test_inputs_are_left_alone():
     assert x.grad is None
     with taeda.no_grad():
         assert F.jacobian(f, X).tolist() == JACOBIAN
+
+
+def test_strict_results_that_are_constant():
+    """With ``create_graph``, ``strict`` is about derivatives of the results, too."""
+    linear, cubic, ones = (lambda x: x * 2), (lambda x: (x**3).sum()), taeda.ones(3)
+    x = taeda.ones(3, requires_grad=True)
+    for call in (F.vjp, F.jvp):
+        with pytest.raises(RuntimeError, match="independent of the inputs"):
+            call(linear, x, ones, create_graph=True, strict=True)
+        call(linear, x, ones, strict=True)
+    for call in (F.vhp, F.hvp):
+        with pytest.raises(RuntimeError, match="independent of the inputs"):
+            call(lambda x: (x * x).sum(), x, ones, create_graph=True, strict=True)
+        assert call(cubic, x, ones, create_graph=True, strict=True)[1].requires_grad

@@ -265,8 +265,11 @@ def test_mutation_of_saved_tensors():
     assert x.grad.tolist() == pytest.approx(expected)
     with graph.allow_mutation_on_saved_tensors():
         y = x.exp()
-    with pytest.raises(RuntimeError, match="outside of the 'allow_mutation_on_saved_tensors' context"):
+    with pytest.raises(AssertionError, match="outside of the 'allow_mutation_on_saved_tensors' context"):
         y.sum().backward()
+    inner = graph.allow_mutation_on_saved_tensors()
+    with graph.allow_mutation_on_saved_tensors(), pytest.raises(RuntimeError, match="cannot be nested"), inner:
+        pass
 
 
 def test_backward_to_edges():

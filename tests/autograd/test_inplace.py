@@ -35,6 +35,10 @@ def test_versions_count_writes():
     autograd.graph.increment_version(x)
     autograd.graph.increment_version([x, view])
     assert x._version == version + 6
+    with taeda.inference_mode():
+        inference = taeda.ones(2)
+    with pytest.raises(RuntimeError, match="inference tensor"):
+        autograd.graph.increment_version(inference)
 
 
 CREATED = {

@@ -190,3 +190,13 @@ def test_factories_into_a_tensor_that_is_to_require_grad(call):
     assert made is out and out.requires_grad and out.is_leaf
     if name == "full":
         assert out.tolist() == [2, 2, 2]
+
+
+def test_a_decorated_class_is_deprecated():
+    with pytest.warns(FutureWarning, match="Decorating classes"):
+
+        @taeda.no_grad()
+        class Model:
+            pass
+
+    assert isinstance(Model(), Model.__wrapped__)

@@ -322,6 +322,25 @@ def test_ops_of_a_class(name):
     assert seen[0] == seen[1]
 
 
+@pytest.mark.parametrize("wants_grad", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda f, x: f.zeros_like(x), lambda f, x: f.full_like(x, 2.0), lambda f, x: f.rand_like(x),
+        lambda f, x: x.new_zeros(3), lambda f, x: x.new_ones(2, 3), lambda f, x: x.new_full((2,), 4.0),
+        lambda f, x: x.new_empty_strided((2,), (1,)), lambda f, x: f.ones_like(x, requires_grad=True),
+    ],
+)  # fmt: skip
+def test_factories_of_a_class(make, wants_grad):
+    """They go to the class where a gradient is wanted as well, and give leaves."""
+    seen = []
+    for f in (torch, taeda):
+        kind = logging_class(f)
+        x = make(f, kind(f.ones(2, 2, requires_grad=wants_grad)))
+        seen.append((type(x) is kind, x.elem.shape, x.requires_grad, x.is_leaf, kind.ops))
+    assert seen[0] == seen[1]
+
+
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
 def test_training_parameters_of_a_class(optimizer):
     """The same numbers with and without the class, which the gradients have too."""

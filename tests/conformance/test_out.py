@@ -222,3 +222,10 @@ def test_random_numbers_are_written_into_the_memory_of_out():
             getattr(t, name)(20, out=base[1, ::2])
             outs.append(back(base) if t is taeda else base)
         assert torch.equal(*outs)
+
+
+def test_normal_warns_of_an_out_with_elements():
+    for t in (torch, taeda):
+        for mean, std in ((t.zeros(2, 3), t.ones(2, 1)), (t.zeros(2, 3), 1.0), (0.0, t.ones(2, 3))):
+            with pytest.warns(UserWarning, match="was resized"):
+                assert t.normal(mean, std, out=t.zeros(3)).shape == (2, 3)

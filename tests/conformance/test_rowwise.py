@@ -423,6 +423,12 @@ def test_margin_losses_of_classes(reduction):
     peer.compare(
         "multilabel", lambda T, x, t: T.nn.functional.multilabel_margin_loss(x[0], t[0], reduction=reduction), x, labels
     )
+    for i, j in ((0, slice(1)), (slice(1), 0), (0, 0)):
+        peer.compare(
+            "multilabel",
+            lambda T, x, t, i=i, j=j: T.nn.functional.multilabel_margin_loss(x[0, i], t[0, j], reduction=reduction),
+            x, labels,
+        )  # fmt: skip
     peer.gradients(
         "multilabel",
         lambda T, x: T.nn.functional.multilabel_margin_loss(

@@ -468,3 +468,32 @@ def test_sparse_tensors_are_not_made_contiguous(layout):
     for t in BOTH:
         with pytest.raises(RuntimeError):
             t.eye(2).to_sparse(layout=getattr(t, layout)).contiguous()
+
+
+def test_the_check_of_invariants_decorates_functions():
+    for f in (torch, taeda):
+
+        @f.sparse.check_sparse_tensor_invariants(enable=True)
+        def double(x, f=f):
+            return 2 * x if f.sparse.check_sparse_tensor_invariants.is_enabled() else x
+
+        assert double(3) == 6
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_methods_asked_of_the_class(layout):
+    """``Tensor.values(x)`` is ``x.values()``."""
+    names = "values indices crow_indices col_indices ccol_indices row_indices _nnz sparse_dim dense_dim is_coalesced to_dense"
+    seen = []
+    for f in (torch, taeda):
+        x = f.eye(4)
+        x = x.to_sparse().coalesce() if layout == "sparse_coo" else getattr(x, f"to_{layout}")(*[2] * ("bs" in layout))
+        seen.append([])
+        for name in names.split():
+            try:
+                made = getattr(f.Tensor, name)(x)
+                seen[-1].append(made.tolist() if isinstance(made, f.Tensor) else made)
+            except RuntimeError:
+                seen[-1].append("refused")
+    assert seen[0] == seen[1]

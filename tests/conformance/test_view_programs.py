@@ -101,4 +101,6 @@ def test_python_functions_of_elements():
     compare("map_", lambda f, x: x.clone().map_(x * 2, lambda a, b: a - b), x)
     compare("map2_", lambda f, x: x.clone().map2_(x, x[:1], lambda a, b, c: a * b + c), x)
     compare("apply_", lambda f, x: x.requires_grad_().apply_(abs), x.clone(), raises=RuntimeError)
+    compare("map_", lambda f, x: x.clone().map_(x.clone().requires_grad_(), max), x.clone(), raises=RuntimeError)
+    compare("map2_", lambda f, x: x.clone().map2_(x, x.clone().requires_grad_(), max), x.clone(), raises=RuntimeError)
     compare("exp_", lambda f, x: f.exp_(x) + f.zero_(x), x.clone())

@@ -89,3 +89,9 @@ def test_results_with_names():
     assert taeda.return_types.sort((1, 2)).values == 1
     with pytest.raises(TypeError):
         taeda.return_types.sort((1, 2, 3))
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_the_size_of_a_typed_storage_counts_its_elements():
+    a, b = (taeda.zeros(n).storage().__sizeof__() for n in (10, 110))
+    assert b - a == 400
