@@ -158,7 +158,7 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
         near = filled(src, input.code, index.nd, index.sizes)
     else:
         near = unaliased(near, input)
-    if rounds_each(input, action):
+    if rounds_each(input, action) or (action == MUL and KIND[input.code] == 3):  # products of parts are no products
         if not in_range(as_index(as_vector(index)), input.sizes[at] if input.nd else 1, False, OUT_OF_BOUNDS, NULL):
             EXPLAIN["range"](name, index, input, at)
         OPS["write_along"](name, as_vector(input), at, as_vector(index), as_vector(near), action)

@@ -471,6 +471,9 @@ def _write_along_wide(name, target, dim, index, src, action):
     n = index.numel()
     for d, size in enumerate(index.shape):
         src = src if src.shape[d] == size else src.narrow(d, 0, size)
+    if target.is_complex() and action == MULTIPLY:
+        _core.copy_tensor(target, _complex_products(name, target, dim, index, reshape(src, (n,))))
+        return
     src = src.to(_core.float32)
     if 4 * n >= target.numel():
         wide = target.to(_core.float32)
@@ -484,6 +487,21 @@ def _write_along_wide(name, target, dim, index, src, action):
     selection.write(name, wide, 0, group, reshape(src, (n,)), action)
     total = reshape(selection.index_select(wide, 0, group), index.shape)
     selection.write(name, target, dim, index, total.to(target.dtype), PUT)
+
+
+def _complex_products(name, target, dim, index, src):
+    """``target`` times ``src``, a vector, at ``index``: in rounds, each of which writes to a place once."""
+    size = target.numel()
+    made, table = reshape(target.clone(), (size,)), _core.empty((size,), _core.int64)
+    places = reshape(selection.gather(reshape(arange(size), target.shape), dim, index), src.shape)
+    while n := places.numel():
+        order = arange(n)
+        selection.write(name, table, 0, places, order, PUT)
+        last = selection.gather(table, 0, places) == order
+        at, rest = places[last], last.logical_not()
+        selection.write(name, made, 0, at, selection.gather(made, 0, at) * src[last], PUT)
+        places, src = places[rest], src[rest]
+    return reshape(made, target.shape)
 
 
 selection.OPS.update(write_slices=_write_slices_wide, write_along=_write_along_wide)

@@ -513,3 +513,14 @@ def test_coordinates_of_every_triangle(name, sizes):
         )
         assert got.tolist() == want.tolist() and got.stride() == want.stride() and got.shape == form.shape
     assert getattr(taeda, name)(2**33, 2**20, device="meta").shape[1] in (2**53 - 2**39 + 2**19, 2**39 + 2**19)
+
+
+def test_scatter_multiplies_complex_numbers():
+    index = [[0, 1, 2, 0], [0, 0, 1, 1], [0, 1, 1, 2]]
+    for value in ("tensor", 2 + 1j):
+        made = []
+        for t in (torch, taeda):
+            x = t.arange(12.0).view(3, 4) + 1j
+            src = t.arange(12.0).view(3, 4) - 2j if value == "tensor" else value
+            made.append(x.scatter_(0, t.tensor(index), src, reduce="multiply").tolist())
+        assert made[0] == made[1]
