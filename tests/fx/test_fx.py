@@ -9,6 +9,7 @@ import operator
 import pickle
 import sys
 import threading
+import warnings
 
 import pytest
 
@@ -805,3 +806,16 @@ def test_a_tracer_whose_create_proxy_takes_no_factory(net):
 
     graph = Tracer(param_shapes_constant=True).trace(net)
     assert same(fx.GraphModule(net, graph)(X), net(X))
+
+
+@pytest.mark.parametrize("f", [lambda x: x[x > 1] * 2, lambda x: x.nonzero(), lambda x: x.unique()])
+def test_sizes_that_depend_on_values_are_told_of(f):
+    x = taeda.tensor([1.0, 2.0, 3.0])
+    for mode in ("fake", "symbolic"):
+        with pytest.warns(UserWarning, match="sizes of the result of .* depend on values"):
+            made = make_fx(f, tracing_mode=mode)(x)
+        assert made(x * 2).equal(f(x * 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_fx(f)(x)  # as PyTorch's
+        make_fx(lambda x: x[taeda.tensor([0, 1])], tracing_mode="fake")(x)

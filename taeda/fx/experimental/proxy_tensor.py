@@ -16,6 +16,7 @@ from taeda.ops.table import trait
 from taeda.utils import _pytree as pytree
 
 from ... import _core
+from ..._warn import warn_caller
 from .. import _names
 from .._codegen import _PyTreeCodeGen, _PyTreeInfo
 from .._tracer import Tracer
@@ -55,10 +56,10 @@ class _Recorder(Recorder):
 
     def __init__(
         self, tracer: PythonKeyTracer, decompositions: dict[Any, Callable], outer: _Recorder | None = None,
-        root: Any = None,
+        root: Any = None, symbolic: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(root)
-        self.tracer, self.outer = tracer, outer
+        self.tracer, self.outer, self.symbolic = tracer, outer, symbolic
         self.derived: dict[int, set[int]] = {}  # from which memory that lasts that of other tensors is computed
         self.read: set[int] = set()  # addresses of memory that lasts, whose values Python has
         self.captured: list[Tensor] = []  # tensors that the outer program made
@@ -158,7 +159,7 @@ class _Recorder(Recorder):
     def sub_graph(self, f: Callable, leaves: list, spec: Any, captured: list, outside: list) -> tuple:
         """The graph of ``f``, its flat results and their structure. It takes ``leaves`` and then ``outside``; other
         tensors of this program that it reads are added to ``captured``."""
-        inner = _Recorder(PythonKeyTracer(), self.decompositions, self)
+        inner = _Recorder(PythonKeyTracer(), self.decompositions, self, symbolic=self.symbolic)
         given = [x.detach() for x in leaves]
         for i, x in enumerate((*given, *outside)):
             inner.track(x, inner.tracer.create_proxy("placeholder", f"arg{i}_1", (), {}))
@@ -242,10 +243,21 @@ class _Recorder(Recorder):
         given, made = (
             [x for x in pytree.tree_leaves(tree) if isinstance(x, Tensor)] for tree in ((args, kwargs), result)
         )
+        if self.symbolic and made and trait(function, "meta") in ("values", "mixed"):
+            self._warn_of_sizes(function, given)
         args, kwargs = map_aggregate(args, self.of), map_aggregate(kwargs, self.of)
         self._vary(function, given, made)
         proxy = self.tracer.create_proxy(kind, target, args, dict(kwargs))
         self._track_all(result, proxy)
+
+    def _warn_of_sizes(self, function: Any, given: list) -> None:
+        """Sizes that depend on values are numbers here, those of the example."""
+        by_mask = trait(function, "meta") == "values" or any(x.dtype is _core.bool_ for x in given[1:])
+        if by_mask and any(_memory(x) in self.varying for x in given):
+            warn_caller(
+                f"make_fx: the sizes of the result of '{function.__name__}' depend on values; where Python reads them, "
+                "they are the example's numbers in every run"
+            )
 
     def _track_all(self, result: Any, proxy: Any) -> None:
         if isinstance(result, Tensor):
@@ -293,7 +305,8 @@ def make_fx(
     Args:
         f: a function or module of tensors, and trees of tensors.
         decomposition_table: for some ops, functions to call in their place.
-        tracing_mode: sizes are always numbers; ``"fake"`` and ``"symbolic"`` do as ``"real"``.
+        tracing_mode: sizes are always numbers. ``"fake"`` and ``"symbolic"`` do as ``"real"``, and warn of sizes that
+            depend on values.
         **options: accepted.
     Returns:
         A function of the arguments.
@@ -301,14 +314,14 @@ def make_fx(
 
     @functools.wraps(f)
     def wrapped(*args: Any) -> GraphModule:
-        return _trace(f, args, decomposition_table or {})
+        return _trace(f, args, decomposition_table or {}, tracing_mode != "real")
 
     return wrapped
 
 
-def _trace(f: Callable, args: tuple, decompositions: dict) -> GraphModule:
+def _trace(f: Callable, args: tuple, decompositions: dict, symbolic: bool = False) -> GraphModule:
     tracer = PythonKeyTracer()
-    mode = _Recorder(tracer, decompositions, root=f)
+    mode = _Recorder(tracer, decompositions, root=f, symbolic=symbolic)
     names = _names_of(f, len(args))
     args = distinct(args, mode.lasting.held.values())
     leaves, spec = pytree.tree_flatten(args)
