@@ -23,6 +23,7 @@ _moved_pixels: Any
 _named: Any
 _once_per_form: Any
 _p: Any
+_pixel_factor: Any
 _power: Any
 _shuffled: Any
 _sizes: Any
