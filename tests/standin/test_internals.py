@@ -181,6 +181,8 @@ groups = dist.distributed_c10d._pg_map
 assert not groups and object() not in groups
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 assert list(groups) == [dist.group.WORLD] and groups[dist.group.WORLD][0] == "gloo"
+assert dist._rank_not_in_group(dist.GroupMember.NON_GROUP_MEMBER) and not dist._rank_not_in_group(None)
+assert dist.distributed_c10d._get_process_group_name(dist.group.WORLD) == dist.group.WORLD.group_name
 dist.destroy_process_group()
 with warnings.catch_warnings():
     warnings.simplefilter("error")

@@ -99,7 +99,15 @@ NAMES: dict[str, dict[str, str]] = {
         "distributed.checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter",
     },
     "distributed.constants": {"distributed": "default_pg_timeout"},
-    "distributed.distributed_c10d": {".distributed": "_pg_map"},
+    **{
+        name: {
+            ".distributed": "_get_process_group_name _rank_not_in_group" + extra,
+            "distributed.collectives": (
+                "_all_gather_base=all_gather_into_tensor _reduce_scatter_base=reduce_scatter_tensor"
+            ),
+        }
+        for name, extra in (("distributed", ""), ("distributed.distributed_c10d", " _pg_map"))
+    },
     "fx._symbolic_trace": {
         "fx._compatibility": "compatibility",
         "fx._patch": (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from taeda.distributed.groups import ProcessGroup, _world
+from taeda.distributed.groups import GroupMember, ProcessGroup, _world
 
-__all__ = ["_pg_map"]
+__all__ = ["_get_process_group_name", "_pg_map", "_rank_not_in_group"]
 
 
 class _Groups(Mapping):
@@ -26,3 +26,13 @@ class _Groups(Mapping):
 
 
 _pg_map = _Groups()
+
+
+def _get_process_group_name(pg: ProcessGroup) -> str:
+    """The name of a group; None if this process has no such group."""
+    return pg.group_name if pg in _world.groups else "None"
+
+
+def _rank_not_in_group(group: Any) -> bool:
+    """Whether this process is not a member of ``group``; None is the group of all."""
+    return group is GroupMember.NON_GROUP_MEMBER
