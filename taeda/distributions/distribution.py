@@ -104,7 +104,7 @@ class Distribution:
             NotImplementedError: a subclass has a constructor of its own, and neither ``_instance`` is given nor this
                 method overridden.
         """
-        family = self._family()
+        family: Any = self._family()
         new = self._get_checked_instance(family, _instance)
         set_by_subclass = () if _instance is None else tuple(vars(new))
         batch_shape = Size(batch_shape)
