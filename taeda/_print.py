@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._core import float4_e2m1fn_x2, forward_levels, get_default_dtype, install, mode_stack, modes, uint8
+from ._core import Tensor, float4_e2m1fn_x2, forward_levels, get_default_dtype, install, mode_stack, modes, uint8
 from ._core.callbacks import callbacks
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "sparse_repr", "tensor_repr"]
@@ -303,6 +303,17 @@ def sparse_repr(t: Any, new_line: bool, **parts: Any) -> str:
 
 
 callbacks.repr = tensor_repr
+
+_plain_repr = Tensor.__repr__
+
+
+def _repr(self: Any, *, tensor_contents: str | None = None) -> str:
+    """The text of a tensor; ``tensor_contents`` stands for its numbers, where a subclass gives them."""
+    return _plain_repr(self) if tensor_contents is None else tensor_repr(self, contents=tensor_contents)
+
+
+_repr.__name__, _repr.__qualname__ = "__repr__", "Tensor.__repr__"
+install("__repr__", _repr)
 
 
 def _tensor_html(self: Any) -> str:

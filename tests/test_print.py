@@ -112,3 +112,13 @@ def test_a_number_without_a_value_has_no_format():
     assert f"{taeda.tensor(1.5, requires_grad=True):.2f} {taeda.tensor(2):d} {taeda.tensor(1 + 2j):.1f}" == (
         "1.50 2 1.0+2.0j"
     )
+
+
+def test_a_subclass_gives_what_stands_for_the_numbers():
+    class Shown(taeda.Tensor):
+        def __repr__(self):
+            return super().__repr__(tensor_contents="two ones")
+
+    x = taeda.ones(2, dtype=taeda.float64).as_subclass(Shown)
+    assert repr(x) == str(x) == "Shown(two ones, dtype=taeda.float64)"
+    assert taeda.ones(2).__repr__() == repr(taeda.ones(2)) == "tensor([1., 1.])"

@@ -238,6 +238,8 @@ def _save_legacy(obj: Any, f: Any) -> None:
             save_legacy(obj, file)
     else:
         save_legacy(obj, f)
+        if hasattr(f, "flush"):
+            f.flush()
 
 
 def _write_archive(file: Any, folder: str, pickled: bytes, saver: Saver) -> None:

@@ -102,6 +102,7 @@ def test_several_saves_of_the_older_format_in_one_file(tmp_path):
     with open(tmp_path / "x.pt", "w+b") as file:
         for x in (taeda.ones(3), [taeda.zeros(2)]):
             taeda.save(x, file, _use_new_zipfile_serialization=False)
+        assert (tmp_path / "x.pt").stat().st_size == file.tell()  # it is flushed
         file.seek(0)
         assert taeda.load(file).tolist() == [1.0, 1.0, 1.0] and taeda.load(file)[0].tolist() == [0.0, 0.0]
 
