@@ -143,7 +143,7 @@ def functional_call(
 
 
 def call_with(
-    module: Module, values: dict[str, Tensor], args: Any, kwargs: dict[str, Any] | None, tied: bool, strict: bool
+    module: Module, values: Mapping[str, Tensor], args: Any, kwargs: dict[str, Any] | None, tied: bool, strict: bool
 ) -> Any:
     """``module(*args, **kwargs)`` with ``values`` in place of its own parameters and buffers."""
     if isinstance(module, DataParallel):
