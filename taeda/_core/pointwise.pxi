@@ -760,6 +760,8 @@ cdef inline bint is_inexact(object x):
 
 cdef bint wraps_to_zero(object input, object number) except -1:
     """Whether the dtype of ``input`` keeps none of the bits of a whole number."""
+    if PyIndex_Check(number):
+        number = int(number)  # one of NumPy's has too few bits for what follows
     return isinstance(input, Tensor) and (<Tensor>input).code != BOOL and not (
         number % 256 ** <object>ITEMSIZE[(<Tensor>input).code])
 

@@ -427,3 +427,9 @@ def test_an_error_of_a_dtype_names_the_op_and_the_mend():
     ):
         with pytest.raises(RuntimeError, match=rf"^{name}: .* Got taeda.int64; convert it with .to\(dtype\)"):
             call(taeda.eye(2, dtype=taeda.int64))
+
+
+def test_qr_without_q_is_not_differentiated():
+    for t in (torch, taeda):
+        with pytest.raises(RuntimeError, match="depends on Q, which is not computed when mode='r'"):
+            t.linalg.qr(t.eye(3, requires_grad=True), mode="r")[1].sum().backward()

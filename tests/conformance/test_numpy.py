@@ -22,6 +22,8 @@ t*np.float32(2)
 np.float64(2)*ti
 ti*np.float64(2)
 ti*np.int8(2)
+ti//np.int8(2)
+ti%np.uint8(200)
 np.int64(2)+t
 t+np.array(2.)
 ti+np.array(2.)

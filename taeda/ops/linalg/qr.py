@@ -68,12 +68,12 @@ def _qr(A, mode):
 
 @_qr.vjp_all("A")
 def _qr_backward(g, Q, R, mode):
-    gQ, gR = g
-    m, n = Q.shape[-2], R.shape[-1]
     if mode == "r":
         raise RuntimeError(
             "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Use mode='reduced'."
         )
+    gQ, gR = g
+    m, n = Q.shape[-2], R.shape[-1]
     if mode == "complete" and m > n:
         raise RuntimeError(
             f"The QR decomposition is not differentiable when mode='complete' and nrows > ncols, got {m} x {n}. Use "
