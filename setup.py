@@ -2,7 +2,6 @@
 
 import ast
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -20,7 +19,6 @@ CORE = Path("taeda/_core")
 FOLDERS = (CORE, Path("taeda/cuda"), Path("taeda/standin/stable"))
 only = os.environ.get("TAEDA_BUILD_ONLY", "").split()  # build some modules alone while working on them
 sources = sorted(p for folder in FOLDERS for p in folder.glob("*.pyx") if not only or p.stem in only)
-compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
 processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -83,9 +81,10 @@ def write_kernel_args() -> None:
 
 def check_compiler() -> None:
     """Say so at once where there is no C compiler: what comes before the compiler takes a minute."""
-    if sys.platform != "win32" and shutil.which(shlex.split(compiler)[0]) is None:
+    command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    if sys.platform != "win32" and shutil.which(shlex.split(command)[0]) is None:
         raise SystemExit(
-            f"taeda needs a C compiler to build, and there is no '{shlex.split(compiler)[0]}' here: install one (on "
+            f"taeda needs a C compiler to build, and there is no '{shlex.split(command)[0]}' here: install one (on "
             "Debian: apt install gcc libc6-dev), or name yours in the environment variable CC."
         )
 
@@ -123,27 +122,17 @@ class Build(build_ext):
 
 
 #: Compiled with -O2: what every small call runs. A call of the other modules' takes 1 to 2 % longer with -O1, and the
-#: compiler 0.6 of the time; with -O1 here, `a + b` would take 1.3 times as long. With -Og the others' calls take 10 %
-#: longer.
+#: compiler 0.6 of the time; with -O1 here, `a + b` would take 1.3 times as long.
 HOT = (
     "_native engine fusion gemm guard indexing launching memory module passes plan planners planning pool program "
     "random recorder reduce replay rowwise short_gemm tensor recompute"
 ).split()
 
 
-#: Passes of -O2 that GCC is told to leave out. Together they take a quarter of its time, and code of many small
-#: branches is slower with them: small ops take 0.97 of the time without.
-LEFT_OUT = [
-    f"-fno-{name}"
-    for name in "gcse tree-pre code-hoisting tree-vrp tree-vectorize schedule-insns2 ipa-cp ipa-icf".split()
-    if sys.platform == "linux" and not {"clang", "zig", "ziglang"} & set(re.findall(r"[a-z]+", compiler))
-]
-
-
 def extension(path: Path) -> Extension:
-    level = ["-O2", *LEFT_OUT] if path.stem in HOT else ["-O1"]
+    level = "-O2" if path.stem in HOT else "-O1"
     # -g0: Python's own flags ask for debug information, which is four fifths of a library of Cython's
-    flags = [*level, "-g0", "-fno-strict-aliasing", "-fvisibility=hidden", "-Wno-unused-function"]
+    flags = [level, "-g0", "-fno-strict-aliasing", "-fvisibility=hidden", "-Wno-unused-function"]
     if sys.platform == "linux":
         flags.append("-fno-plt")  # calls of Python's functions take one jump
     linking = ["-pthread"]  # pthread_atfork: glibc before 2.34 has it in a library of its own

@@ -16,7 +16,7 @@ REASONS = {
         nn.functional.max_unpool1d.grad nn.functional.max_unpool2d nn.functional.max_unpool2d.grad
         nn.functional.max_unpool3d nn.functional.max_unpool3d.grad to nn.functional.binary_cross_entropy
         unravel_index pinverse norm.nuc nn.functional.embedding_bag nn.functional.ctc_loss
-        nn.functional.gaussian_nll_loss nn.functional.pdist fft.fft fft.fft2 fft.fftn fft.hfft fft.hfft2
+        nn.functional.gaussian_nll_loss fft.fft fft.fft2 fft.fftn fft.hfft fft.hfft2
         fft.hfftn fft.rfft fft.rfft2 fft.rfftn fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.ihfft2 fft.ihfftn
         fft.irfft fft.irfft2 fft.irfftn linalg.cond linalg.eig linalg.eigvals linalg.eigh linalg.eigvalsh
         linalg.ldl_solve linalg.lu_solve linalg.matrix_rank linalg.matrix_rank.hermitian linalg.pinv
