@@ -668,10 +668,12 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     if input.numel() == 0:
         return input
     squares = (input * input).unsqueeze(1)
-    squares, ones = (squares, (1,)) if input.dim() == 3 else (squares.flatten(4), (1, 1))
-    squares = pad(squares, (*(0, 0) * len(ones), size // 2, (size - 1) // 2))
-    pool = avg_pool2d if input.dim() == 3 else avg_pool3d  # autocast tells them apart
-    mean = pool(squares, (size, *ones), stride=1).squeeze(1).view(input.shape)
+    before, after = size // 2, (size - 1) // 2
+    if input.dim() == 3:  # autocast tells the two pools apart
+        mean = avg_pool2d(pad(squares, (0, 0, before, after)), (size, 1), stride=1)
+    else:
+        mean = avg_pool3d(pad(squares.flatten(4), (0, 0, 0, 0, before, after)), (size, 1, 1), stride=1)
+    mean = mean.squeeze(1).view(input.shape)
     return input / (mean * alpha + k).pow(beta)
 
 
