@@ -115,9 +115,9 @@ class Comm:
             return
         self.closed = True
         (self.folder / f"member-{self.rank}").unlink(missing_ok=True)
-        (self.folder / f"left-{self.rank}").touch()
-        if len(list(self.folder.glob("left-*"))) == self.size:
-            with contextlib.suppress(OSError):  # another one does the same
+        with contextlib.suppress(OSError):  # another one that left last removes it
+            (self.folder / f"left-{self.rank}").touch()
+            if len(list(self.folder.glob("left-*"))) == self.size:
                 for path in self.folder.iterdir():
                     path.unlink(missing_ok=True)
                 self.folder.rmdir()
