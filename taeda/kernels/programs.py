@@ -213,6 +213,14 @@ def is_difference(n: Node, places: Node | None = None) -> bool:
     return of is x or (places is not None and of.kind == "where" and of.args[0].args[0] is places and of.args[1] is x)
 
 
+def _alike(a: Node, b: Node) -> bool:
+    """Whether two nodes are computed from the same ones in the same way."""
+    return a is b or (
+        a.kind == b.kind != "load" and a.data == b.data and len(a.args) == len(b.args) > 0
+        and all(map(_alike, a.args, b.args))
+    )  # fmt: skip
+
+
 def end_of_access(n: Node, tensors: Sequence[Memory]) -> Ends:
     """The end of the columns of a load or a store, if they are a tensor's from the first on, without a mask."""
     memory = tensors[n.data.tensor]
@@ -363,10 +371,11 @@ class _Statement:
         self.lazy = emitter.lazy([n for t in tasks for n in t.roots], [t.makes for t in tasks if t.makes is not None])
         light = _OPERATORS | LIGHT | {"load"}
         work = sum(1 if n.kind in light else 8 for n, _ in self.lazy if n.kind not in ("arange", "expand", "full"))
+        #: Random numbers of all registers of a turn are drawn side by side: a block is a chain of 30 instructions.
+        self.drawn = [n for n, inline in self.lazy if inline and _in_pairs(n)]
+        most = 1 if work >= 40 else 8 if self.drawn else 4 if work < 12 else 2
         self.unroll = 1
-        while (
-            self.unroll < (4 if work < 12 else 2 if work < 40 else 1) and 2 * self.unroll * self.lanes <= self.columns
-        ):
+        while self.unroll < most and 2 * self.unroll * self.lanes <= self.columns:
             self.unroll *= 2
         self.guards = [(n, found) for n, inline in self.lazy if inline and (found := guarded(n)) is not None]
         nowhere = At(f.i64(0), f.i64(0), 1, False, False, {})
@@ -416,8 +425,8 @@ class _Statement:
             rest = iter(values)
             return [tuple(next(rest) for _ in range(width)) for width in widths]
 
-        def compute(column: Value, plain: bool, state: tuple) -> list:
-            at = At(row, column, lanes, plain, True, dict(of_row))
+        def compute(column: Value, plain: bool, state: tuple, known: dict[Node, Value]) -> list:
+            at = At(row, column, lanes, plain, True, dict(known))
             if len(self.tasks) > 1:
                 for n, inline in self.lazy:
                     simple = n.kind == "load" and n.data.mask is None and n not in emitter.kept
@@ -430,17 +439,20 @@ class _Statement:
             flat = [v for state in states[:side] for v in state]
             with f.loop(lo, hi, lanes * side, carry=flat) as L:
                 found, width = [], len(first)
+                drawn = {n: emitter.value(n, At(row, L.index, wide, plain, True, dict(of_row))) for n in self.drawn
+                         if side > 1}  # fmt: skip
                 for u in range(side):
                     state = tuple(L.carry[u * width : (u + 1) * width])
                     column = L.index + u * lanes if u else L.index
-                    found.extend(compute(column, plain, state))
+                    parts = {n: x.shuffle(range(u * lanes, (u + 1) * lanes)) for n, x in drawn.items()}
+                    found.extend(compute(column, plain, state, of_row | parts))
                 L.carry = tuple(found)
             width = len(first)
             for u in range(side):
                 states[u] = tuple(L.carry[u * width : (u + 1) * width])
 
         if count is None and self.columns == lanes:  # one vector, which has all it needs
-            states = [tuple(compute(f.i64(0), True, first))]
+            states = [tuple(compute(f.i64(0), True, first, of_row))]
         elif self.unroll > 1:
             many = whole & -wide
             stretch(f.i64(0), many, True, self.unroll)
@@ -690,6 +702,38 @@ class _Emitter:
                 ends += found
         return ends
 
+    def comes_back(self, n: Node) -> bool:
+        """Whether a NaN of a row is in all that is made of ``n``, its maximum, even where ``n`` is that of the others:
+        what is read is ``exp(x - n)``, whose sum is NaN then, and all else that is made of it is made of the sum too.
+        """
+        (x,) = n.args
+        of = (x, x.args[1]) if x.kind == "where" else (x,)
+        parts, sums, others = [n], [], []
+        while parts:
+            m = parts.pop()
+            for by in self._users(m):
+                inside = by.kind == "where" and x.kind == "where" and _alike(by.args[0], x.args[0]) and by.args[1] is m
+                more = self._users(by) if inside else [by]
+                difference = by.kind == "sub" and by.args[0] in of and by.args[1] is m
+                if (m.kind, by.kind) in (("reduce", "expand"), ("sub", "exp")) or (
+                    m.kind in ("reduce", "expand") and difference
+                ):
+                    parts.append(by)
+                elif m.kind == "exp" and all(u.kind == "reduce" and u.data == ("sum", n.data[1]) for u in more):
+                    sums += more
+                else:
+                    others.append(by)
+        nans = set(sums)
+        while sums:
+            for by in self._users(sums.pop()) - nans:
+                if by.kind in ("expand", "log", "add", "sub", "mul", "truediv"):
+                    nans.add(by)
+                    sums.append(by)
+        return nans.issuperset(others)
+
+    def _users(self, n: Node) -> set[Node]:
+        return {by for by, _ in self.users.get(n, ())}
+
     def _memory(self, n: Node) -> Memory:
         return self.program.tensors[n.data.tensor]
 
@@ -768,8 +812,7 @@ class _Emitter:
         values = [a for a in args if isinstance(a, Value)]
         if n.kind == "rand":
             seed, index = (a if isinstance(a, Value) else self.f.const(I64, a, lanes) for a in args)
-            neighbours = step_of(n.args[1]) == 1 and _even(n.args[1]) and two(n.args[0].shape)[1] == 1
-            return _uniform(self.f, seed, index, neighbours and lanes > 1)
+            return _uniform(self.f, seed, index, _in_pairs(n) and lanes > 1)
         if n.kind == "exp" and (n.data == "difference" or is_difference(n.args[0])):
             return exp_difference(values[0])  # which does not overflow
         like = next((a for a in values if a.type is not BOOL), values[0])
@@ -989,13 +1032,14 @@ class _Emitter:
             return self.program.machine(a).run(name, [a, b])
 
         # the largest, and a NaN if there was one: two chains of one instruction each
-        apart = t.kind == "f" and kind in ("max", "min")
+        alone = t.kind == "f" and (kind, axis) == ("max", len(x.shape) - 1) and self.comes_back(n)
+        apart = t.kind == "f" and kind in ("max", "min") and not alone
 
         def a_nan(a: Value, b: Value) -> Value:
             return f.select(b != b, b, a)
 
         def joined(a: tuple, b: tuple) -> tuple:
-            if not apart:
+            if not apart and not alone:
                 return (both(a[0], b[0]),)
             larger = f.select(a[0] > b[0] if kind == "max" else a[0] < b[0], a[0], b[0])
             return (larger, *(a_nan(x, y) for x, y in zip(a[1:], b[1:], strict=True)))
@@ -1218,6 +1262,14 @@ def _even(n: Node) -> bool:
     if n.kind == "arange":
         return n.shape[0] > 1
     return (n.kind == "add" and all(map(_even, n.args))) or (n.kind == "mul" and any(map(_even, n.args)))
+
+
+def _in_pairs(n: Node) -> bool:
+    """Whether random numbers are those of neighbours, the first one even: a block has the numbers of two."""
+    if n.kind != "rand":
+        return False
+    seed, index = n.args
+    return two(seed.shape)[1] == 1 and step_of(index) == 1 and _even(index)
 
 
 def _uniform(f: Function, seed: Value, index: Value, pairs: bool) -> Value:

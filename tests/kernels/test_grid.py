@@ -71,6 +71,28 @@ def test_softmax():
         assert taeda.allclose(softmax(x), x.softmax(1), equal_nan=True)
 
 
+def test_a_maximum_keeps_a_nan_that_no_sum_brings_back():
+    @kernel.grid(name="grids::maxima", out={n: (lambda x: x) for n in "abcd"} | {"e": lambda x: (x.shape[0],)})
+    def maxima(x, a, b, c, d, e):
+        row, j = kernel.tiles(x.shape[0], 1), kernel.whole(x.shape[1])
+        v = x.load((row, j), other=float("-inf"))
+        top = kernel.max(v)
+        a[row, j] = kernel.exp(v - top)
+        shifted = kernel.exp(v - kernel.max(v))
+        b[row, j] = shifted / kernel.sum(kernel.where(j > 0, shifted, 0.0))
+        c[row, j] = kernel.where(kernel.exp(v - kernel.max(v)) > kernel.sum(shifted), 1.0, 2.0)
+        again = kernel.max(v)
+        d[row, j] = v - again - kernel.log(kernel.sum(kernel.exp(v - again)))
+        e[row] = kernel.max(v)
+
+    x = taeda.randn(2, 40)
+    x[0, 0] = taeda.nan
+    a, b, c, d, e = maxima(x)
+    assert a[0].isnan().all() and b[0].isnan().all() and (c[0] == 2).all() and d[0].isnan().all() and e[0].isnan()
+    assert not any(y[1].isnan().any() for y in (a, b, c, d, e))
+    close(d[1], x[1].log_softmax(0))
+
+
 def test_product_with_epilogue():
     op = example("product").linear_gelu
     op._choices = op._choices[:2]
@@ -112,15 +134,17 @@ def test_random_numbers():
         out[i] = kernel.rand(seed, x[i])
 
     @kernel.grid(name="grids::uniform_from", out=lambda x: (x.shape, taeda.float32))
-    def uniform_from(x, seed: int, out, first=0):
-        i = kernel.tiles(out.shape[0], 64)
+    def uniform_from(x, seed: int, out, first=0, block=64):
+        i = kernel.tiles(out.shape[0], block)
         out[i] = kernel.rand(seed, i + first)
 
     index = taeda.tensor([0, 1, 2, 77, 2**33 + 5, 2**62, -1, -6])
     assert uniform(index, 2**40 + 3).tolist() == [philox(2**40 + 3, i) for i in index.tolist()]
     x = taeda.zeros(150)
     for first in (0, 1, 64):  # places that are neighbours have both words of a block
-        assert uniform_from(x, 5, first=first).tolist() == [philox(5, i) for i in range(first, first + 150)]
+        for block in (64, 256):
+            own = uniform_from(x, 5, first=first, block=block).tolist()
+            assert own == [philox(5, i) for i in range(first, first + 150)]
     # the words of the known answer of the authors' test vectors for key 0 and counter 0
     assert philox(0, 0) == (0xFF1DAE59 >> 8) / 2**24 and philox(0, 1) == (0x6CD10DF2 >> 8) / 2**24
 
