@@ -193,6 +193,12 @@ def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
     if op.name == "_filled" and (different or mode.holds(target)):
         whole, given = mode.physical(target), (values["fill"], values["numbers"], values["generator"])
         return mode.wrap(op(whole, *given) if different else op(whole[0], *given).expand_as(whole).clone())
+    batched = [n for n, v in values.items() if mode.holds(v) and (op.kind != "mutates" or n != op.params[0])]
+    if batched and not different:
+        raise RuntimeError(
+            f"vmap: {op.name}(): Vmap does not currently support same randomness with a batched tensor "
+            f"input. Use randomness='different', or draw the numbers from what is the same for all"
+        )
     if op.kind == "mutates":
         if not mode.holds(target):
             if different:
@@ -209,12 +215,7 @@ def _random(mode: VmapMode, op: Any, args: tuple, kwargs: dict) -> Any:
             Call(mode, op, values).run({**physical, op.params[0]: one})
             target.physical.copy_(one.expand_as(target.physical))
         return target
-    if any(mode.holds(x) for x in values.values()):
-        if not different:
-            raise RuntimeError(
-                f"vmap: {op.name}(): Vmap does not currently support same randomness with a batched tensor "
-                f"input. Use randomness='different', or draw the numbers from what is the same for all"
-            )
+    if batched:
         return NotImplemented
     if different and "decomposition" in op.traits:
         return _decomposed(Call(mode, op, values))

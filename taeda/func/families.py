@@ -141,7 +141,8 @@ def _leading(call: Call) -> Any:
     dimensions than the matrices.
     """
     names = [n for n, v in call.values.items() if isinstance(v, Tensor)]
-    if len({call[n].dim() + _LESS.get(n, 0) for n in names}) > 1:
+    rank, *others = {call[n].dim() + _LESS.get(n, 0) for n in names}
+    if others or rank < 2:  # of vectors the batch would be a dimension of the op's own
         return NotImplemented
     return call(**{n: call.physical(n) for n in names})
 
@@ -152,7 +153,8 @@ _LESS = {"pivots": 1, "tau": 1, "det": 2}  # dimensions, by the names of paramet
 @family("trailing")
 def _trailing(call: Call) -> Any:
     """Ops that count dimensions from the last."""
-    return call() if call["input"].dim() and call.only("input") else NotImplemented
+    counted = len(call["pad"]) // 2 if "pad" in call.values else 2
+    return call() if call["input"].dim() >= max(counted, 1) and call.only("input") else NotImplemented
 
 
 def folded(x: Tensor) -> Tensor:

@@ -133,3 +133,9 @@ def test_linear_takes_a_matrix_of_each_example():
     assert vmap(linear)(x, taeda.ones(2, 5, 3)).shape == (2, 4, 5)
     with pytest.raises(RuntimeError, match="1 or 2 dimensions"):
         vmap(linear)(x, taeda.ones(2, 4, 5, 3))
+
+
+@pytest.mark.parametrize("in_dims", [(0, 0), (None, 0)])
+def test_the_same_numbers_written_by_a_batched_probability_are_refused(in_dims):
+    with pytest.raises(RuntimeError, match="same randomness"):
+        vmap(lambda x, p: x.bernoulli_(p), in_dims, randomness="same")(taeda.zeros(3, 3), taeda.full((3, 3), 0.5))

@@ -125,3 +125,18 @@ def test_examples_without_dimensions_at_once(name, monkeypatch):
     monkeypatch.setattr(batching, "_by_example", None)
     same(vmap(call)(x, y), want)
     same(vmap(grad(lambda a, b: call(a, b).sin()))(x, y), slopes)
+
+
+TOO_SMALL = {
+    "eigh": taeda.linalg.eigh, "eigvals": taeda.linalg.eigvals, "inv_ex": taeda.linalg.inv_ex,
+    "cholesky_ex": taeda.linalg.cholesky_ex, "lu_factor_ex": taeda.linalg.lu_factor_ex,
+    "matrix_exp": taeda.matrix_exp, "qr": taeda.geqrf, "tril": taeda.tril, "triu_": lambda x: x.clone().triu_(),
+    "solve_triangular": lambda x: taeda.linalg.solve_triangular(x, x, upper=True),
+    "pad": lambda x: taeda.nn.functional.pad(x, (1, 1, 2, 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOO_SMALL)
+def test_examples_of_too_few_dimensions_are_refused(name):
+    with pytest.raises(RuntimeError, match="dimension"):  # the batch is not one of the op's own
+        vmap(TOO_SMALL[name])(taeda.eye(3))
