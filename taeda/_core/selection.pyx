@@ -140,9 +140,11 @@ def gather(Tensor input, dim, Tensor index, sparse_grad=False):
     return out
 
 
-cdef inline bint rounds_each(Tensor target, int action) noexcept:
-    """Whether the kernels of an action round after every item where one rounding at the end is due."""
-    return (action == ADD or action == MUL) and (target.code == F16 or target.code == BF16)
+cdef inline bint in_python(Tensor target, int action) noexcept:
+    """Whether the kernels of an action are not enough: they round after every item where one rounding at the end is
+    due, and a product of real parts is no complex product."""
+    return ((action == ADD or action == MUL) and (target.code == F16 or target.code == BF16)) or (
+        action == MUL and KIND[target.code] == 3)
 
 
 cdef int write_along(str name, Tensor input, object dim, Tensor index, object src, int action) except -1:
@@ -158,7 +160,7 @@ cdef int write_along(str name, Tensor input, object dim, Tensor index, object sr
         near = filled(src, input.code, index.nd, index.sizes)
     else:
         near = unaliased(near, input)
-    if rounds_each(input, action) or (action == MUL and KIND[input.code] == 3):  # products of parts are no products
+    if in_python(input, action):
         if not in_range(as_index(as_vector(index)), input.sizes[at] if input.nd else 1, False, OUT_OF_BOUNDS, NULL):
             EXPLAIN["range"](name, index, input, at)
         OPS["write_along"](name, as_vector(input), at, as_vector(index), as_vector(near), action)
@@ -296,7 +298,7 @@ def write_slices(str name, Tensor input, dim, Tensor index, Tensor source, int a
     if not in_range(i, target.sizes[at], False, OUT_OF_RANGE if name == "index_copy_" else OUT_OF_BOUNDS, NULL):
         EXPLAIN["range"](name, index, target, at)
     refuse_shared(index, input)
-    if rounds_each(target, action):
+    if in_python(target, action):
         OPS["write_slices"](name, target, at, i, source, action)
         return
     move_rows(target, unaliased(source, input), [i], at, action, False)

@@ -8,6 +8,7 @@ from .._core import tensor as core
 from .._core.mends import not_tensor
 from .creation import arange
 from .indexing import where_select
+from .pointwise import mul_conj
 from .table import composite, primitive
 from .views import blank, broadcast_shapes, reshape, zeros
 
@@ -209,8 +210,12 @@ def _identity_of(reduce, dtype):
 def _check_reduce(reduce, dtype):
     if reduce not in _REDUCE:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    if dtype.is_complex and reduce != "sum" and reduce != "mean":
-        raise RuntimeError(f"scatter_reduce(): reduce='{reduce}' is not defined for {dtype}")
+    _check_ordered("scatter_reduce", reduce, dtype)
+
+
+def _check_ordered(name, reduce, dtype):
+    if dtype.is_complex and reduce in ("amax", "amin"):
+        raise NotImplementedError(f"{name}(): reduce='{reduce}' is not defined for {dtype}, which has no order")
 
 
 def _divide_by_counts(input, counts):
@@ -296,11 +301,11 @@ def _reduce_gradients(g, out, input, src, reduce, include_self, pick, place, cou
 def _product_gradients(g, out, input, src, pick, place):
     """An item's gradient is the product of the others: the whole product with a one in its place, where it is zero."""
     own = where_select(input == 0, 1, input)
-    mine = place.product(own, src) / own * g
+    mine = mul_conj(g, place.product(own, src) / own)
     zero = src == 0
     only = zero & (pick(place(zero.to(g.dtype))) == 1)
     others = place.product(input, where_select(only, 1, src))
-    theirs = where_select(only, pick(others), pick(out) / where_select(zero, 1, src)) * pick(g)
+    theirs = mul_conj(pick(g), where_select(only, pick(others), pick(out) / where_select(zero, 1, src)))
     return mine, theirs
 
 
@@ -328,7 +333,7 @@ class _Along:
         return index_fill(x, self.dim, self.index, 0) if self.indexed else scatter(x, self.dim, self.index, 0)
 
     def counted(self):
-        ones = self.like.new_ones(self.like.shape) if self.include_self else self.like.new_zeros(self.like.shape)
+        ones = _filled(self.like.shape, _core.int64, int(self.include_self))
         shape = list(self.like.shape)
         if self.indexed:
             if shape:
@@ -446,11 +451,16 @@ def _explain_source(name, input, at, index, source):
 
 
 def _write_slices_wide(name, target, dim, index, source, action):
-    """Combine slices into ``target``, of 16-bit floats, in float32: it is rounded once.
+    """Combine slices into ``target``, of 16-bit floats, in float32: it is rounded once. Complex products are those of
+    elements.
 
     Where the index names few slices, only those are converted. One item of each group of equal indices stands for the
     group: the last one, by a table of items by index.
     """
+    if target.is_complex():
+        index = reshape(index, [-1 if d == dim else 1 for d in range(target.dim())]).expand(source.shape)
+        selection.write(name, target, dim, index, source, action)
+        return
     source = source.to(_core.float32)
     n = index.numel()
     if n >= target.shape[dim]:
@@ -590,6 +600,7 @@ def index_reduce(input, dim, index: Tensor, source, reduce, *, include_self=True
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    _check_ordered("index_reduce", reduce, input.dtype)
     if not include_self:
         if source.dtype is not input.dtype or source.dim() != input.dim():
             raise RuntimeError(

@@ -524,3 +524,25 @@ def test_scatter_multiplies_complex_numbers():
             src = t.arange(12.0).view(3, 4) - 2j if value == "tensor" else value
             made.append(x.scatter_(0, t.tensor(index), src, reduce="multiply").tolist())
         assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_products_of_complex_items(own):
+    index, x = taeda.tensor([2, 0, 2, 2]), taeda.randn(3, 2, dtype=taeda.complex128, requires_grad=True)
+    items = taeda.randn(4, 2, dtype=taeda.complex128, requires_grad=True)
+    want = x.detach().clone() if own else x.detach().index_fill(0, index, 1)
+    for at, row in zip(index.tolist(), items.detach(), strict=True):
+        want[at] *= row
+
+    def by_slices(x, items, how="prod"):
+        return x.index_reduce(0, index, items, how, include_self=own)
+
+    def by_elements(x, items, how="prod"):
+        return x.scatter_reduce(0, index[:, None].expand(4, 2), items, how, include_self=own)
+
+    for op in (by_slices, by_elements):
+        assert taeda.allclose(op(x, items), want)
+        for how in ("prod", "mean"):
+            assert taeda.autograd.gradcheck(lambda x, items, op=op, how=how: op(x, items, how), (x, items))
+        with pytest.raises(NotImplementedError):
+            op(x, items, "amax")
