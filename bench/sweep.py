@@ -71,7 +71,6 @@ def _parts(name: str) -> tuple[str, str, str]:
 
 
 def markdown(head: list[str], rows: list[list[str]]) -> str:
-    """A table."""
     lines = [head, ["-" * len(h) for h in head], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

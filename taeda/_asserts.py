@@ -8,11 +8,7 @@ from . import overrides
 
 
 def _assert(condition: Any, message: str) -> None:
-    """``assert condition, message``.
-
-    Raises:
-        AssertionError: ``condition`` is false.
-    """
+    """``assert condition, message``."""
     if overrides.has_torch_function((condition,)):
         overrides.handle_torch_function(_assert, (condition,), condition, message)
     elif not condition:

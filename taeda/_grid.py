@@ -264,11 +264,7 @@ class GridOp(CustomOpDef):
         return devices.on_host(self._run_with, devices.number_of(tensors[0].device), list(inputs), settings)
 
     def _plan(self, inputs: Sequence, tensors: Sequence[Tensor], numbers: Sequence, settings: dict[str, Any]) -> _Plan:
-        """The launch of a call.
-
-        Raises:
-            NotImplementedError: there is no such kernel.
-        """
+        """The launch of a call."""
         for name, x in zip(self._given.inputs, inputs, strict=True):
             if name not in self._given.numbers and not isinstance(x, Tensor):
                 raise not_tensor(f"{self._label}(): argument {name!r}", x)

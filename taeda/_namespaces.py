@@ -69,11 +69,7 @@ ABOVE = {
 
 
 def above(name: str) -> Any:
-    """The module ``taeda.<name>`` of a higher layer, loaded now.
-
-    Raises:
-        KeyError: it is not declared in :data:`ABOVE`.
-    """
+    """The module ``taeda.<name>`` of a higher layer, loaded now."""
     if name not in ABOVE:
         raise KeyError(f"taeda.{name}: a module of a higher layer is declared in taeda/_namespaces.py, ABOVE")
     return importlib.import_module(f"taeda.{name}")

@@ -217,11 +217,7 @@ def parse_schema(text: str) -> Schema:
 
 @functools.lru_cache(maxsize=1024)
 def read_schema(text: str) -> Schema:
-    """:func:`parse_schema` of an op of the program's own.
-
-    Raises:
-        RuntimeError: it cannot be read, or has a type that there is not.
-    """
+    """:func:`parse_schema` of an op of the program's own."""
     read = parse_schema(text)
     for a in (*read.arguments, *read.returns):
         if a.kind not in _KNOWN:
@@ -288,11 +284,7 @@ _WRONG = object()
 
 def checked(qualname: str, schema: Schema, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """The arguments of a call, as the op takes them: those with names in their places, except for those that go by name
-    alone; defaults are not filled in.
-
-    Raises:
-        RuntimeError: there are too many or too few, one is not known, or one is of the wrong type.
-    """
+    alone; defaults are not filled in."""
 
     def declared() -> str:
         return f"Declaration: {qualname}{schema.text}"

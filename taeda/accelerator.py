@@ -22,7 +22,6 @@ _PASSED_ON = {
 
 
 def _namespace() -> Any:
-    """The module of the accelerator; None if there is none."""
     found = _devices.accelerator()
     return None if found is None else importlib.import_module(f"taeda.{_devices.ACCELERATOR}")
 

@@ -684,7 +684,6 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 
 def _rdiv(self: Tensor, other: Any) -> Any:
-    """``other / self``."""
     return self.reciprocal() * other
 
 

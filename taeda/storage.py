@@ -67,7 +67,6 @@ class TypedStorage:
             self._untyped_storage = tensor(list(given), dtype=self.dtype).untyped_storage()
 
     def _elements(self) -> Tensor:
-        """A tensor of all elements, on the storage itself."""
         if self.device.type == "meta":
             raise NotImplementedError(
                 "Not available for 'meta' device type: a storage there has a size and no elements"

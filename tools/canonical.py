@@ -54,7 +54,6 @@ def families() -> dict[str, list[str]]:
 
 
 def page() -> str:
-    """The text of the page."""
     rows = families()
     lines = [f"| {family} | {', '.join(f'`{op}`' for op in ops)} |" for family, ops in rows.items()]
     return HEADER.format(count=len({op for ops in rows.values() for op in ops})) + "\n".join(lines) + "\n"

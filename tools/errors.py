@@ -58,7 +58,6 @@ def marked(text: str) -> str:
 
 
 def render() -> str:
-    """The page."""
     both = sum(bool(one.error and one.cause and one.mend) for one in MISTAKES)
     theirs = sum(one.torch == "cm" for one in MISTAKES)
     silent = sum(one.error is None and not one.works for one in MISTAKES)

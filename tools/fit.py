@@ -60,7 +60,6 @@ def remez(target: Curve, weight: Curve, lo, hi, degree: int, rounds: int = 6):
 
 
 def even(function: Curve) -> Curve:
-    """A function of ``t = x * x``."""
     return lambda t: function(mp.sqrt(t))
 
 

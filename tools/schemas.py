@@ -20,7 +20,6 @@ _LEFT_OUT = re.compile(r"Dimname|mkldnn_|AnyClass|Await|filename|\((int|bool|flo
 
 
 def lines() -> list[str]:
-    """The lines of the file."""
     found = set()
     for schema in torch._C._jit_get_all_schemas():
         space, name = schema.name.split("::")
@@ -41,7 +40,6 @@ def lines() -> list[str]:
 
 
 def main() -> None:
-    """Write the file."""
     FILE.write_text("".join(f"{line}\n" for line in lines()))
 
 

@@ -28,12 +28,7 @@ def _as_tuple(x: Any) -> tuple:
 
 
 def _inputs(x: Any, name: str) -> tuple:
-    """The inputs of ``name``, which takes the values of a dict as well.
-
-    Raises:
-        TypeError: another kind of mapping.
-        RuntimeError: there are none.
-    """
+    """The inputs of ``name``, which takes the values of a dict as well."""
     if isinstance(x, Mapping):
         if type(x) is not dict:
             raise TypeError(

@@ -89,7 +89,6 @@ class _Tile:
         self.x, self.y = block.thread & (SHARING - 1), block.thread >> (SHARING.bit_length() - 1)
 
     def row(self, i: int) -> Value:
-        """Row ``i`` of this thread."""
         return self.y + LINES * i
 
     def column(self, j: int) -> Value:
@@ -123,7 +122,6 @@ class _Tile:
                 self.block.store(to + row * pitch + own * self.item, x)
 
     def keep(self, which: int, source: Value, stride: Value, there: Value, width: Value) -> None:
-        """An operand of the rows."""
         self.fetch(self.operands[which], self.pitch, source, stride, self.rows, there, 0, self.depth, width)
 
     def bring(self, source: Value, stride: Value, there: Value, chunk: int, width: Value) -> None:

@@ -71,11 +71,9 @@ class _Lines:
         return name
 
     def at(self, base: str, word: int) -> str:
-        """The address of a word."""
         return self.emit(f"getelementptr i8, ptr {base}, i64 {8 * word}")
 
     def load(self, word: int, type: str = "i64") -> str:
-        """A word of the parameters."""
         return self.emit(f"load {type}, ptr {self.at('%all', word)}, align 8")
 
     def store(self, base: str, word: int, value: str, type: str = "i64") -> None:

@@ -247,7 +247,6 @@ class Cuda(Contract):
         _native.wait_for_device(self.index)
 
     def attribute(self, number: int) -> int:
-        """A ``CU_DEVICE_ATTRIBUTE``."""
         return get(INT, "cuDeviceGetAttribute", number, self.handle)
 
     def properties(self) -> dict[str, Any]:

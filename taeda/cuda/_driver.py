@@ -116,11 +116,7 @@ def provided(name: str, what: str, functions: Iterable[str]) -> dict[str, int]:
 
 
 def load() -> None:
-    """Find the driver and fill the tables.
-
-    Raises:
-        MissingError: there is none, or it cannot be used.
-    """
+    """Find the driver and fill the tables."""
     chosen = os.environ.get("TAEDA_CUDA", "")
     table = provided(chosen, "the driver", SIGNATURES) if chosen else _library()
     for name, types in SIGNATURES.items():
@@ -196,5 +192,4 @@ def load_module(ptx: bytes, label: str) -> int:
 
 
 def function_of(module: int, name: str) -> int:
-    """A function of a module."""
     return get(POINTER, "cuModuleGetFunction", module, name.encode())

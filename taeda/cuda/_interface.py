@@ -22,12 +22,7 @@ _DTYPES = {text: name for name, text in _TYPES.items() if text != "<V2"}
 
 
 def interface(self: Tensor) -> dict[str, Any]:
-    """The memory of a tensor on a GPU, for other libraries.
-
-    Raises:
-        AttributeError: it is not on a GPU, sparse, or of a dtype that the interface does not know.
-        RuntimeError: it requires a gradient.
-    """
+    """The memory of a tensor on a GPU, for other libraries."""
     if not self.is_cuda:
         raise AttributeError(
             f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required use "

@@ -125,7 +125,6 @@ class _Tile:
         return f"{name}.{self.labels}"
 
     def number(self, name: str) -> str:
-        """A number of the launch, by its name."""
         return self.x.load(self.pointers + self.names.index(name))
 
     def plus(self, a: str, b: str | int) -> str:

@@ -32,7 +32,6 @@ class _Keys:
         return key(self.f, self.f.load(self.f.offset(self.row, i * self.t.bytes), self.t), False).to(self.word)
 
     def at_or_zero(self, i: Value, here: Value) -> Value:
-        """The key of item ``i`` where there is one."""
         f = self.f
         with f.loop(0, f.select(here, f.i64(1), 0), carry=[f.const(self.word, 0)]) as L:
             L.carry = (self.at(i),)

@@ -215,11 +215,7 @@ class Agent:
         store.set(f"{number}/open", json.dumps(opened))
 
     def _after(self, number: int, restarts: int) -> int:
-        """The round after ``number``, which this machine came too late for, once that has ended.
-
-        Raises:
-            DistStoreError: it was the last one.
-        """
+        """The round after ``number``, which this machine came too late for, once that has ended."""
         while not self.store.check([f"{number}/ended"]):
             time.sleep(0.1)
         ended = Ended(*json.loads(self.store.get(f"{number}/ended")))

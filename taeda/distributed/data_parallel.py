@@ -217,11 +217,7 @@ class DistributedDataParallel(Module, Joinable):
         }
 
     def _compare(self) -> None:
-        """Whether all processes have parameters of the same sizes.
-
-        Raises:
-            RuntimeError: they have not.
-        """
+        """Whether all processes have parameters of the same sizes."""
         mine = [(tuple(p.shape), str(p.dtype)) for p in self._trained]
         everyones: list[Any] = [None] * self.process_group.size()
         all_gather_object(everyones, mine, self.process_group)

@@ -337,11 +337,7 @@ def _host(kinds: dict[str, str]) -> str:
 
 
 def _check_device(device: Any) -> Any:
-    """The argument ``device_id`` as a device with an index, or None.
-
-    Raises:
-        ValueError: there is no such GPU.
-    """
+    """The argument ``device_id`` as a device with an index, or None."""
     if device is None:
         return None
     from .. import cuda

@@ -31,11 +31,7 @@ def _bytes(value: str | bytes | int) -> bytes:
 
 
 def _given(name: str, *values: str | bytes) -> tuple[bytes, ...]:
-    """Keys or values that a program gave, as bytes.
-
-    Raises:
-        TypeError: one is neither text nor bytes.
-    """
+    """Keys or values that a program gave, as bytes."""
     for value in values:
         if not isinstance(value, (str, bytes)):
             raise TypeError(f"{name}(): expected keys and values of type str or bytes, got {type(value).__name__}")

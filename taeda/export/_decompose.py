@@ -134,7 +134,6 @@ class _Lowering(Capture):
         return any(self.versions.get(_address(x), x.metas[0]._version) != x.metas[0]._version for x in traced)
 
     def memory(self, x: Traced) -> _Memory:
-        """The memory of ``x``."""
         return self.memories.setdefault(_address(x), _Memory(x))
 
     def sub_graph(self, function: Callable, inputs: Sequence[Any]) -> tuple:

@@ -127,11 +127,7 @@ def whole(x: Any, low: int = 0) -> int:
 
 
 def encode(x: Any) -> Any:
-    """An argument as JSON.
-
-    Raises:
-        ValueError: there is no form for it.
-    """
+    """An argument as JSON."""
     if isinstance(x, SymInt):
         raise ValueError("export: a size that may change stands outside of the graph")
     if x is None or isinstance(x, (bool, str)) or type(x) is int:
@@ -191,13 +187,11 @@ def _named(found: dict[str, Any]) -> Callable:
 
 
 def dtype(value: Any, nodes: Any = None) -> Any:
-    """A dtype by its name."""
     known = {d.name: d for d in vars(_core).values() if isinstance(d, _core.dtype)}
     return _named(known)(value, {})
 
 
 def device(value: Any, nodes: Any = None) -> Any:
-    """A device by its name."""
     if not isinstance(value, str) or not re.fullmatch(r"(cpu|cuda|meta)(:\d{1,3})?", value):
         raise bad(f"{value!r:.80} is no device")
     return _core.device(value)

@@ -76,11 +76,7 @@ def find_name(function: Any) -> str | None:
 
 
 def name_of(function: Any) -> str:
-    """The name of a function in files.
-
-    Raises:
-        ValueError: it has none.
-    """
+    """The name of a function in files."""
     found = find_name(function)
     if found is None:
         raise ValueError(f"export: {getattr(function, '__name__', function)!r} cannot be written to a file")
@@ -88,11 +84,7 @@ def name_of(function: Any) -> str:
 
 
 def function_of(name: Any) -> Any:
-    """The function of a name in a file; None if there is none.
-
-    Raises:
-        ValueError: it is a user's own op that is not defined.
-    """
+    """The function of a name in a file; None if there is none."""
     if not isinstance(name, str):
         return None
     if not name.startswith("custom."):

@@ -130,7 +130,6 @@ class _Reader:
         self.symbols = 0
 
     def program(self) -> Any:
-        """The program."""
         module = _object(self.model.get("graph_module"))
         graph = _object(module.get("graph"))
         signature = _object(module.get("signature"))
@@ -356,7 +355,6 @@ class _Reader:
             position += 1
 
     def _value(self, x: Any, nodes: dict, modules: dict, graph: Graph | None = None, depth: int = 0) -> Any:
-        """An argument."""
         kind, v = _one(x)
         if kind in ("as_tensor", "as_optional_tensor"):
             if kind == "as_optional_tensor":

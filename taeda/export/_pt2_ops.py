@@ -57,11 +57,7 @@ def refuse(node: Any, why: str) -> ValueError:
 
 
 def call_of(node: Node) -> Call:
-    """The ATen overload of a step, and its arguments: name, value, and whether it is given by name.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The ATen overload of a step, and its arguments: name, value, and whether it is given by name."""
     found = aten_call(node)
     if found is None:
         special = node.target.__name__ in _SPECIAL

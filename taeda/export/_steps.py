@@ -16,7 +16,6 @@ __all__ = ["assert_scalar", "batch_norm_functional", "item", "set_grad_enabled",
 
 
 def sym_size(x: Tensor, dim: int) -> int:
-    """The size of ``x`` along ``dim``."""
     return x.shape[dim]
 
 

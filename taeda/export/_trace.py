@@ -284,7 +284,6 @@ class _Attempt:
 
     @property
     def nodes(self) -> dict[str, Node]:
-        """The nodes by name."""
         return {node.name: node for node in self.capture.root.graph.nodes}
 
     def _inputs(self) -> list[Any]:
@@ -376,12 +375,7 @@ class _Attempt:
                 warnings.warn(f"{said} The program does not assign them.", stacklevel=2)
 
     def _write_back(self, known: dict[int, Traced]) -> None:
-        """Copy buffers that were set to new tensors.
-
-        Raises:
-            RuntimeError: one has other sizes or another dtype.
-            ValueError: one is a view of another tensor that lasts.
-        """
+        """Copy buffers that were set to new tensors."""
         for path, (x, _, _) in self.state.items():
             made = known[id(x)]
             owner, _, name = path.rpartition(".")
@@ -447,11 +441,7 @@ class _Exporter:
     # ---- attempts ----
 
     def run(self) -> ExportedProgram:
-        """The program.
-
-        Raises:
-            UserError: sizes may not change as asked.
-        """
+        """The program."""
         for _ in range(200):
             conflict, attempt = self._try()
             if conflict is None:
@@ -511,11 +501,7 @@ class _Exporter:
     # ---- resolving conflicts ----
 
     def _resolve(self, conflict: Conflict) -> None:
-        """Take it that some sizes are tied to each other or fixed, if they may be.
-
-        Raises:
-            UserError: they may not.
-        """
+        """Take it that some sizes are tied to each other or fixed, if they may be."""
         left = self._left()
         index = conflict.sample - 1
         suspects = [left[index]] if 0 <= index < len(left) else left
@@ -546,11 +532,7 @@ class _Exporter:
 
     def _resolve_unknown(self, conflict: Conflict, suspects: list[str]) -> bool:
         """Take over the fact that a failing step implies for a number that only a run finds. Returns False if that is
-        not the reason.
-
-        Raises:
-            GuardOnDataDependentSymNode: Python code needs the number.
-        """
+        not the reason."""
         mine = [n for n in suspects if n in self.unknowns.symbols]
         if conflict.given is None:
             if len(mine) < len(suspects):

@@ -119,11 +119,9 @@ class Unknowns:
         return made if made.symbols() else made.value({})
 
     def free(self) -> list[str]:
-        """The names of those that are not fixed."""
         return [name for name in self.symbols if name not in self.fixed]
 
     def value(self, name: str, sample: Mapping[str, Any]) -> Any:
-        """The value of a symbol at a sample."""
         if name not in self.fixed:
             return sample[name]
         fixed = self._without_fixed(self.fixed[name])
@@ -133,11 +131,7 @@ class Unknowns:
 
     def extended(self, samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Samples of the sizes, with values of the unknown numbers: one more sample for each, in which it alone
-        differs.
-
-        Raises:
-            RuntimeError: no values fit the conditions.
-        """
+        differs."""
         names = self.free()
         if not names:
             return [dict(s) for s in samples]

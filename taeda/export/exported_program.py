@@ -401,7 +401,6 @@ def _core_copy() -> Any:
 
 
 def _fill(module: Module, path: str, x: Any, parameter: bool, persistent: bool = True) -> None:
-    """Register a parameter or buffer at a path."""
     *prefix, name = path.split(".")
     for part in prefix:
         if getattr(module, part, None) is None:

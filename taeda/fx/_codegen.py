@@ -120,7 +120,6 @@ class _Namespace:
         return candidate
 
     def associate_name_with_obj(self, name: str, obj: Any) -> None:
-        """``obj`` is called ``name``."""
         self._of.setdefault(obj, name)
 
     def _is_taken(self, name: str, obj: Any) -> bool:
@@ -187,7 +186,6 @@ class _Writer:
         return name
 
     def type_repr(self, o: Any) -> str:
-        """An annotation."""
         if o == ():
             return "()"
         name = _type_repr(o)
@@ -202,7 +200,6 @@ class _Writer:
         return self.add_global(name, o)
 
     def repr(self, arg: Any) -> str:
-        """An argument."""
         if isinstance(arg, tuple):
             if hasattr(arg, "_fields"):
                 return f"{self.add_global(_type_repr(type(arg)), type(arg))}({', '.join(map(self.repr, arg))})"
@@ -227,7 +224,6 @@ class _Writer:
         return repr(arg)
 
     def arguments(self, args: Iterable, kwargs: dict) -> str:
-        """The arguments of a call."""
         return ", ".join([*map(self.repr, args), *(f"{k} = {self.repr(v)}" for k, v in kwargs.items())])
 
     # ---- one node ----

@@ -115,11 +115,7 @@ def is_method(function: Any) -> bool:
 
 
 def qualified_name(function: Any) -> str:
-    """The path of ``function`` as code names it, such as ``taeda.nn.functional.relu``.
-
-    Raises:
-        RuntimeError: there is no path to it.
-    """
+    """The path of ``function`` as code names it, such as ``taeda.nn.functional.relu``."""
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         inner = "ops" if namespace() == "torch" or function.namespace == "aten" else "library.ops"
         return f"{namespace()}.{inner}.{function}"

@@ -27,12 +27,7 @@ for _public in (PHBase, PHWithMeta, ProxyableClassMeta, Tracer, _assert_is_none)
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
     """Let a function of this module, or a builtin such as ``len``, be a call in traces. Gives its argument back.
 
-    Call it at the top of the module, or use it as a decorator there.
-
-    Raises:
-        RuntimeError: the argument is neither a function nor a name.
-        NotImplementedError: the call does not stand at the top of the module.
-    """
+    Call it at the top of the module, or use it as a decorator there."""
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__

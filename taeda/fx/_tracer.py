@@ -161,11 +161,7 @@ class Tracer(TracerBase):
         return own and not isinstance(m, Sequential)
 
     def path_of_module(self, mod: Module) -> str:
-        """The path of ``mod`` from the root.
-
-        Raises:
-            NameError: the root has no such module.
-        """
+        """The path of ``mod`` from the root."""
         if self.submodule_paths:
             path = self.submodule_paths.get(mod)
             if path is None:

@@ -133,11 +133,7 @@ class NoKey(TypeError):
 
 
 def frozen(x: Any) -> Any:
-    """A key for an argument: equal for equal arguments of equal types.
-
-    Raises:
-        NoKey: it has none.
-    """
+    """A key for an argument: equal for equal arguments of equal types."""
     if isinstance(x, Ref):
         return x
     if isinstance(x, (tuple, list)):
@@ -422,11 +418,7 @@ class Session(TorchFunctionMode):
         return _names.step_of(func, args)
 
     def outside(self, func: Any, args: tuple, kwargs: dict, reason: str = "") -> Any:
-        """Call ``func`` on the values. A ``reason`` says why they are needed before the end of the function.
-
-        Raises:
-            Unsupported: there is a reason, and ``fullgraph`` is set.
-        """
+        """Call ``func`` on the values. A ``reason`` says why they are needed before the end of the function."""
         if reason:
             frame = caller()
             line = None if frame is None else traceback.extract_stack(frame, 1)[0]

@@ -39,21 +39,13 @@ OPTIONS: dict[str, type] = {
 
 
 def check_mode(mode: str) -> None:
-    """Raise an error for an unknown mode.
-
-    Raises:
-        RuntimeError: there is no such mode.
-    """
+    """Raise an error for an unknown mode."""
     if mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
 
 
 def check_options(options: dict[str, Any]) -> None:
-    """Raise an error for an unknown option, or a value of the wrong type.
-
-    Raises:
-        RuntimeError: there is one.
-    """
+    """Raise an error for an unknown option, or a value of the wrong type."""
     for key, value in options.items():
         name = key.replace("-", "_")
         if name == "guard_filter_fn":

@@ -336,11 +336,7 @@ class Unit:
 
 
 def parse_file(text: str, module: str) -> dict[str, tuple[ast.stmt, Source]]:
-    """The classes and functions in a file of code.
-
-    Raises:
-        RuntimeError: it is not the language of archives.
-    """
+    """The classes and functions in a file of code."""
     if len(text) > MAX_CODE or _nesting(text) > MAX_NESTING:
         raise RuntimeError(f"load: the code of {module} is too large, or nested too deeply")
     source = Source(text, f"code/{module.replace('.', '/')}.py")
@@ -372,11 +368,7 @@ def _nesting(text: str) -> int:
 
 
 def _literal(e: ir.Expr) -> Any:
-    """The value of an expression that needs no computation.
-
-    Raises:
-        TypeError: it does.
-    """
+    """The value of an expression that needs no computation."""
     if isinstance(e, ir.Const):
         return e.value
     if isinstance(e, ir.Cast) and e.word == "annotate":

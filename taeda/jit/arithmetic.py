@@ -58,11 +58,7 @@ def from_float(x: float) -> int:
 
 
 def from_text(text: str) -> int:
-    """``int(text)``.
-
-    Raises:
-        RuntimeError: 64 bits cannot hold it.
-    """
+    """``int(text)``."""
     n = int(text)
     if n != wrap(n):
         raise RuntimeError(f"int(): {text} is out of range: integers have 64 bits")
@@ -70,11 +66,7 @@ def from_text(text: str) -> int:
 
 
 def from_tensor(x: Tensor) -> int:
-    """The element of a tensor that is given where an integer is wanted.
-
-    Raises:
-        RuntimeError: it is no integer.
-    """
+    """The element of a tensor that is given where an integer is wanted."""
     if x.is_floating_point() or x.is_complex() or x.dtype is _core.bool_:
         raise RuntimeError(f"Cannot input a tensor of type {x.dtype} as an integral argument")
     return int(x.item())
@@ -94,7 +86,6 @@ def _whole(name: str) -> Callable:
 
 # ---- division --------------------------------------------------------------------------------------------------------
 def divide(a: Any, b: Any) -> Any:
-    """``a / b`` of numbers."""
     if isinstance(a, complex) or isinstance(b, complex):
         return a / b
     a, b = float(a), float(b)
@@ -145,11 +136,7 @@ def _divmod(a: Any, b: Any) -> tuple:
 
 
 def power(a: Any, b: Any) -> Any:
-    """``a**b`` of numbers, a float unless one is complex.
-
-    Raises:
-        RuntimeError: zero to a negative power.
-    """
+    """``a**b`` of numbers, a float unless one is complex."""
     if isinstance(a, complex) or isinstance(b, complex):
         return a**b
     if not a and b < 0:

@@ -66,7 +66,6 @@ class Calls(Part):
         return self.call_other(callee, node, hint)
 
     def arguments(self, node: ast.Call, callee: Any = None) -> tuple[list[ir.Expr], dict[str, ir.Expr]]:
-        """The values of a call's arguments."""
         wanted = self._hints(callee)
         args: list[ir.Expr] = []
         for i, a in enumerate(node.args):
@@ -107,7 +106,6 @@ class Calls(Part):
         return []
 
     def apply(self, callee: Value, args: list[ir.Expr], keywords: dict[str, ir.Expr], node: ast.AST) -> Value:
-        """A call with values."""
         if isinstance(callee, OpName):
             first = [] if callee.first is None else [callee.first]
             return self.op(callee.qualified, [*first, *args], keywords, node)
@@ -436,7 +434,6 @@ class Calls(Part):
         return self.op("aten::wait", [self.expr(node.args[0])], {}, node)
 
     def construct(self, t: Type, node: ast.Call, hint: Type | None) -> Value:
-        """A call of a class."""
         if isinstance(t, EnumType):
             return self._enum_of(t, node)
         if isinstance(t, NamedTupleType):

@@ -40,11 +40,7 @@ TYPES: dict[Any, NamedType] = {}
 
 
 def python_type(obj: Any) -> Type:
-    """The type that an annotation's object means.
-
-    Raises:
-        TypeError: it is none.
-    """
+    """The type that an annotation's object means."""
     try:
         if obj in PLAIN_TYPES:
             return PLAIN_TYPES[obj]
@@ -85,7 +81,6 @@ def python_type(obj: Any) -> Type:
 
 
 def enum_type(cls: type[enum.Enum]) -> EnumType:
-    """The type of an enum of Python."""
     found = TYPES.get(cls)
     if found is None:
         values = [m.value for m in cls]
@@ -169,7 +164,6 @@ def class_type(cls: type) -> ClassType:
 
 
 def interface_type(cls: type) -> InterfaceType:
-    """The type of an interface."""
     found = TYPES.get(cls)
     if found is None:
         found = TYPES[cls] = InterfaceType(qualified_name(cls), issubclass(cls, nn.Module))

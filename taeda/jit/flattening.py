@@ -86,7 +86,6 @@ class Flattener:
         self.counts = assigned(function.body) + Counter(range(len(function.parameters)))
 
     def body(self) -> list[Any]:
-        """The new body."""
         return self.block(self.function.body, _Frame(self.function, self.counts, True))
 
     def fresh(self, t: Type, name: str = "v", count: int = 1) -> ir.Var:

@@ -134,7 +134,6 @@ class _Freezer:
         return ir.Call(function, [ir.Var(0, "self", self.kind), *(self.rewrite(a, known) for a in args)], t)
 
     def constant(self, value: Any, t: Any) -> Any:
-        """A value as an expression."""
         if isinstance(value, Tensor):
             return ir.Const(value.detach(), t)
         if isinstance(t, FunctionType) or isinstance(value, RecursiveScriptModule):

@@ -185,7 +185,6 @@ class Frontend(Statements, Calls, Operators):
         return ir.Comprehension([variable], over, None, None, variable, over.type)
 
     def tuple_of_items(self, items: list[ir.Expr]) -> ir.Expr:
-        """A tuple of values."""
         return ir.MakeTuple(items, tuple_of(*[i.type for i in items]))
 
     def emit(self, node: ast.expr, hint: Type | None = None) -> Value:

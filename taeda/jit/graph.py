@@ -16,15 +16,12 @@ class Value:
         self._name, self._type, self._node = name, type, node
 
     def debugName(self) -> str:
-        """The name."""
         return self._name
 
     def type(self) -> Type:
-        """The type."""
         return self._type
 
     def node(self) -> Node | None:
-        """The node that computes it."""
         return self._node
 
     def __repr__(self) -> str:
@@ -44,11 +41,9 @@ class Node:
         return self._kind
 
     def inputs(self) -> Iterator[Value]:
-        """The inputs of the node."""
         return iter(self._inputs)
 
     def outputs(self) -> Iterator[Value]:
-        """The outputs of the node."""
         return iter(self._outputs)
 
     def output(self) -> Value:
@@ -56,11 +51,9 @@ class Node:
         return self._outputs[0]
 
     def blocks(self) -> Iterator[Graph]:
-        """The blocks within."""
         return iter(self._blocks)
 
     def attributeNames(self) -> list[str]:
-        """Names of the attributes."""
         return list(self._attributes)
 
     def s(self, name: str) -> str:
@@ -68,7 +61,6 @@ class Node:
         return self._attributes[name]
 
     def lines(self, indent: str) -> Iterator[str]:
-        """The node as text."""
         attributes = ", ".join(
             f"{k}={v!r}" if not isinstance(v, str) else f'{k}="{v}"' for k, v in self._attributes.items()
         )
@@ -94,11 +86,9 @@ class Graph:
         self._outputs: list[Value] = []
 
     def inputs(self) -> Iterator[Value]:
-        """The parameters."""
         return iter(self._inputs)
 
     def nodes(self) -> Iterator[Node]:
-        """The steps."""
         return iter(self._nodes)
 
     def outputs(self) -> Iterator[Value]:
@@ -116,7 +106,6 @@ class Graph:
         return found
 
     def findNode(self, kind: str, recurse: bool = True) -> Node | None:
-        """The first node of a kind."""
         return next(iter(self.findAllNodes(kind, recurse)), None)
 
     def __str__(self) -> str:
@@ -148,7 +137,6 @@ class _Builder:
         return node._outputs[0] if node._outputs else Value("", NONE, node)
 
     def expression(self, e: Any) -> Value:
-        """The value of an expression."""
         if isinstance(e, ir.Var):
             return self.variables[-1].get(e.slot) or Value(e.name, e.type, None)
         if isinstance(e, ir.Const):
@@ -248,7 +236,6 @@ class _Builder:
         return node
 
     def statements(self, statements: list[Any]) -> None:
-        """Append statements."""
         for s in statements:
             self._statement(s)
 

@@ -16,11 +16,7 @@ METHOD = "_hook_"
 
 
 def names_of(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The functions of a module's forward pre-hooks and forward hooks, by name.
-
-    Raises:
-        RuntimeError: they are no plain functions, or have names that something else has.
-    """
+    """The functions of a module's forward pre-hooks and forward hooks, by name."""
     if module._forward_pre_hooks_with_kwargs or module._forward_hooks_with_kwargs:
         raise RuntimeError(
             f"script: hooks of {type(module).__name__} take keyword arguments, which scripts do not have"
@@ -45,11 +41,7 @@ def names_of(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def called(kind: ClassType) -> ir.Function:
-    """The method of a module that runs its hooks and ``forward``.
-
-    Raises:
-        RuntimeError: the hooks do not take a tuple of all arguments of ``forward``, as PyTorch wants it.
-    """
+    """The method of a module that runs its hooks and ``forward``."""
     made = kind.method(CALLED)
     if made is not None:
         return made

@@ -378,7 +378,6 @@ class Function:
 
     @property
     def result(self) -> Type:
-        """The type of the result."""
         if self._result is None:
             self.define()
         return NONE if self._result is None else self._result
@@ -400,11 +399,7 @@ class Function:
         return self._run
 
     def bind(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
-        """The values of all parameters, for a call from Python.
-
-        Raises:
-            RuntimeError: they are too many, too few, or of other types.
-        """
+        """The values of all parameters, for a call from Python."""
         values = []
         if len(args) > len(self.parameters):
             self._fail(
@@ -436,11 +431,7 @@ class Function:
         raise RuntimeError(f"{self.name}(){between}{text}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result for arguments from Python.
-
-        Raises:
-            RuntimeError: an argument does not fit, or anything else fails inside.
-        """
+        """The result for arguments from Python."""
         values = self.bind(args, kwargs)
         try:
             return self.run(*values)

@@ -55,12 +55,10 @@ class Printer:
         self.depth = 0
 
     def name(self, t: Type) -> str:
-        """An annotation."""
         self.types.append(t)
         return str(t)
 
     def function(self, function: ir.Function) -> list[str]:
-        """The lines of a function."""
         function.define()
         self.result = function.result
         parameters = []
@@ -73,11 +71,9 @@ class Printer:
         return [head.replace(", ", ",\n    ") if len(head) > 100 and "[" not in head else head, *self.lines]
 
     def line(self, text: str) -> None:
-        """One line."""
         self.lines.append("  " * self.depth + text)
 
     def block(self, statements: list[ir.Stmt]) -> None:
-        """Statements, one level in."""
         if not statements:
             self.line("pass")
         for s in statements:
@@ -91,7 +87,6 @@ class Printer:
 
     # ---- values -----------------------------------------------------------------------------------------------------
     def value(self, value: Any, t: Type | None = None) -> str:
-        """A constant."""
         if value is None or isinstance(value, bool):
             return str(value)
         if isinstance(value, int):
@@ -125,7 +120,6 @@ class Printer:
         raise CompileError(f"a constant of type {type(value).__name__} has no form in an archive")
 
     def show(self, e: ir.Expr) -> str:
-        """An expression."""
         return _EXPRESSIONS[type(e)](self, e)
 
     def _const(self, e: ir.Const) -> str:

@@ -258,11 +258,7 @@ def bind(
 ) -> tuple[list[tuple[int | str | None, str]], dict[str, Type]]:  # fmt: skip
     """For each parameter where its value comes from and how it is converted; and the open types.
 
-    A value comes from an argument, by its number or name, or is the default (None).
-
-    Raises:
-        NoMatch: the arguments do not fit.
-    """
+    A value comes from an argument, by its number or name, or is the default (None)."""
     found: dict[str, Type] = {}
     sources: list[tuple[int | str | None, str]] = []
     used, names_used = 0, set()

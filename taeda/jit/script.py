@@ -293,11 +293,7 @@ def _type_of_attribute(value: Any) -> Type:
 
 
 def _type_of_instance(cls: type) -> Type:
-    """The type of the instances of a class of the program, which is compiled for it.
-
-    Raises:
-        TypeError: it is no class of scripts.
-    """
+    """The type of the instances of a class of the program, which is compiled for it."""
     if cls not in TYPES and (
         not isinstance(vars(cls).get("__init__"), python_types.FunctionType) or issubclass(cls, nn.Module)
     ):

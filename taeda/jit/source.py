@@ -60,11 +60,7 @@ def definer(cls: type, name: str) -> type:
 
 
 def parse_function(fn: Any) -> tuple[ast.FunctionDef, Source]:
-    """The definition of a function, and its text for messages.
-
-    Raises:
-        OSError: it has no source.
-    """
+    """The definition of a function, and its text for messages."""
     fn = inspect.unwrap(fn)
     try:
         lines, first = inspect.getsourcelines(fn)

@@ -148,7 +148,6 @@ class Statements(Part):
         self.assign(ast.Tuple(targets, ast.Store(), lineno=node.lineno), whole, node, out)
 
     def assign(self, target: ast.expr, value: Value, node: ast.stmt, out: list) -> None:
-        """Store ``value`` at ``target``."""
         if isinstance(target, ast.Name):
             declared = self.declared.get(target.id)
             if isinstance(value, ir.Expr) and declared is not None and not is_subtype(value.type, declared):

@@ -44,7 +44,6 @@ class Type:
         return _KINDS.get(self.name, self.name + "Type")
 
     def annotation_str(self) -> str:
-        """The annotation."""
         return str(self)
 
     @property
@@ -371,11 +370,7 @@ class NoType(TypeError):
 
 
 def type_of(value: Any) -> Type:
-    """The type of a value of Python.
-
-    Raises:
-        NoType: there is none.
-    """
+    """The type of a value of Python."""
     for t, cls in _SCALARS.items():
         if type(value) is cls:
             return t
@@ -412,11 +407,7 @@ class Mismatch(Exception):
 
 
 def convert(value: Any, wanted: Type, name: str = "") -> Any:
-    """``value`` as a value of type ``wanted``: containers are checked throughout, an int may stand for a float.
-
-    Raises:
-        RuntimeError: it is none.
-    """
+    """``value`` as a value of type ``wanted``: containers are checked throughout, an int may stand for a float."""
     try:
         return _convert(value, wanted)
     except Mismatch:

@@ -72,7 +72,6 @@ class _Pickle:
         self.types: list[Type] = []
 
     def dump(self, value: Any, t: Type) -> bytes:
-        """The pickle of a value of type ``t``."""
         return Writer(self._special).dump(self.prepared(value, t))
 
     def _special(self, writer: Writer, x: Any) -> bool:

@@ -51,11 +51,7 @@ def atomic_write(path: str | os.PathLike, *, folder: str | os.PathLike | None = 
 
 
 def read_regular(path: str | os.PathLike) -> bytes | None:
-    """The content of a file; None if there is none. It does not wait for a pipe or a device.
-
-    Raises:
-        ValueError: it is no regular file.
-    """
+    """The content of a file; None if there is none. It does not wait for a pipe or a device."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except OSError:

@@ -223,7 +223,6 @@ NAMES: dict[int, str] = {}
 
 
 def host_function(name: str) -> Function:
-    """The kernel of that name."""
     f = Function()
     f.label = name
     HOST_FUNCTIONS[name](f)

@@ -435,7 +435,6 @@ class Function:
         return self.emit(f'call ptr asm "", "=r,0"({pointer.typed})', PTR)
 
     def address(self, pointer: Value) -> Value:
-        """``pointer`` as an int64."""
         return self.emit(f"ptrtoint {pointer.typed} to i64", I64)
 
     def fence(self) -> None:

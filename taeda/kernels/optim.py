@@ -49,7 +49,6 @@ class VectorMath:
 
     @staticmethod
     def where(condition: Value, a: Value | float, b: Value | float) -> Value:
-        """``a`` where ``condition`` else ``b``."""
         return condition.fn.select(condition, a, b)
 
     @staticmethod

@@ -57,7 +57,6 @@ class Routine(Function):
         return None
 
     def system_call(self, number: int, *args: Value) -> Value:
-        """A system call by its number."""
         self.declarations["syscall"] = "declare i64 @syscall(i64, ...)"
         inside = ", ".join(a.typed for a in (self.i64(number), *args))
         return self.emit(f"call i64 (i64, ...) @syscall({inside})", I64)

@@ -54,12 +54,7 @@ class Parameter(NamedTuple):
 
 
 def parse(declaration: str) -> tuple[str, list[Parameter]]:
-    """The name and the parameters of a function that is declared as ``void f(const float *x, float *y, int64_t n);``.
-
-    Raises:
-        ValueError: it cannot be read, or has a type that tensors and numbers do not have.
-        TypeError: it is no str.
-    """
+    """The name and the parameters of a function that is declared as ``void f(const float *x, float *y, int64_t n);``."""
     if not isinstance(declaration, str):
         raise TypeError(f"library.bind: expected a declaration in C, a str, got {type(declaration).__name__}")
     plain = " ".join(re.sub(r"/\*.*?\*/|//[^\n]*", " ", declaration, flags=re.S).split()).rstrip("; ")
@@ -229,11 +224,7 @@ def as_op(
 
 
 def load(library: Any) -> Any:
-    """A shared library: an open one, or the file that is named; None means this program itself.
-
-    Raises:
-        OSError: it cannot be loaded.
-    """
+    """A shared library: an open one, or the file that is named; None means this program itself."""
     if isinstance(library, ctypes.CDLL):
         return library
     try:
@@ -243,11 +234,7 @@ def load(library: Any) -> Any:
 
 
 def address_of(library: Any, name: str) -> int:
-    """The address of a function of a library.
-
-    Raises:
-        AttributeError: it has no symbol of that name.
-    """
+    """The address of a function of a library."""
     try:
         return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
     except AttributeError:
@@ -261,11 +248,7 @@ def address_of(library: Any, name: str) -> int:
 
 
 def compiler() -> list[str]:
-    """The command of the machine's C compiler: ``CC``, or the first of cc, gcc and clang that there is.
-
-    Raises:
-        RuntimeError: there is none.
-    """
+    """The command of the machine's C compiler: ``CC``, or the first of cc, gcc and clang that there is."""
     asked = os.environ.get("CC")
     for command in [asked] if asked else [sysconfig.get_config_var("CC"), "cc", "gcc", "clang"]:
         words = shlex.split(command or "")

@@ -130,11 +130,7 @@ def _find(op: Any) -> Any:
 
 
 def _named(op: Any, what: str, lib: Any) -> CustomOpDef:
-    """The op of a name.
-
-    Raises:
-        AttributeError: there is none.
-    """
+    """The op of a name."""
     found = _find(f"{lib.ns}::{op}" if isinstance(op, str) and lib is not None and "::" not in op else op)
     if found is None:
         raise AttributeError(f"library.{what}: there is no op {op!r}; make it with taeda.library.custom_op or define")

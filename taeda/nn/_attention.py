@@ -38,11 +38,7 @@ def canonical_mask(
 def check_shapes(
     query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
 ) -> bool:
-    """Whether the input is batched.
-
-    Raises:
-        AssertionError: numbers of dimensions do not go together.
-    """
+    """Whether the input is batched."""
     n = query.dim()
     if n not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {n}-D query tensor")

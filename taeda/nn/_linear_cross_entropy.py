@@ -73,11 +73,7 @@ class LinearCrossEntropyOptions:
     def _adjust(
         self, num_batches: int, in_features: int, num_classes: int, dtype: Any, device: Any = None
     ) -> LinearCrossEntropyOptions:
-        """These options for a call: ``"auto"`` and None are replaced by their meanings.
-
-        Raises:
-            ValueError: ``batch_chunk_size`` and ``chunking_method`` say different things.
-        """
+        """These options for a call: ``"auto"`` and None are replaced by their meanings."""
         narrow = dtype.itemsize == 2 and device is not None
         policy = ("accurate" if narrow else "compact") if self.acc_policy == "auto" else self.acc_policy
         method, given = self.chunking_method, self.batch_chunk_size

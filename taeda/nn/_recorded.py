@@ -46,11 +46,7 @@ def is_value(function: Any, result: Any) -> bool:
 
 
 def refuse_storages(function: Any, args: tuple, kwargs: dict) -> None:
-    """Raise for a step that is given a storage: programs hold tensors.
-
-    Raises:
-        RuntimeError: there is one among the arguments.
-    """
+    """Raise for a step that is given a storage: programs hold tensors."""
     for x in (*args, *kwargs.values()):
         if isinstance(getattr(x, "_untyped_storage", x), Storage):
             raise RuntimeError(
@@ -122,11 +118,7 @@ class Lasting:
 
 
 def refuse_form(who: str, before: tuple, now: tuple, name: str = "a tensor") -> None:
-    """Raise if the form of ``name``, which lasts from run to run, is another one.
-
-    Raises:
-        RuntimeError: it is.
-    """
+    """Raise if the form of ``name``, which lasts from run to run, is another one."""
     if before != now:
         raise RuntimeError(
             f"{who}: {name}, which lasts from run to run, gets another form: dtype, sizes and strides {now}, before "

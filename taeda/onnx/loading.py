@@ -134,11 +134,7 @@ def _described(proto: TypeProto) -> str:
 
 
 def _checked(name: str, value: Any, expected: str) -> Any:
-    """An input as a run takes it.
-
-    Raises:
-        TypeError: it is of another dtype. Among floating-point dtypes any will do, as the module may have been cast.
-    """
+    """An input as a run takes it."""
     kind = expected.partition(" ")[0]
     if kind == "optional":
         return None if value is None else _checked(name, value, expected.removeprefix("optional of "))

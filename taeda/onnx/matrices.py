@@ -57,7 +57,6 @@ def _batch(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _zeros(A: Tensor, *sizes: Any, dtype: Any = None) -> Tensor:
-    """Zeros with the batch of ``A``."""
     return A.new_zeros((*A.shape[:-2], *sizes), dtype=dtype)
 
 

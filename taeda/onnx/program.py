@@ -70,11 +70,7 @@ class ONNXProgram:
 
     @property
     def model(self) -> Any:
-        """The model as an ``onnx_ir.Model``. It may be changed: saving and calling use it.
-
-        Raises:
-            ImportError: the package onnx-ir is not installed.
-        """
+        """The model as an ``onnx_ir.Model``. It may be changed: saving and calling use it."""
         if self._ir is None:
             try:
                 import onnx_ir

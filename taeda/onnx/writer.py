@@ -225,14 +225,12 @@ class Writer:
         return self.Squeeze(x, list(axes), shape=shape)
 
     def transpose(self, x: Value, order: Sequence[int]) -> Value:
-        """The dimensions of ``x`` in this order."""
         order = [int(d) % x.rank for d in order]
         if order == list(range(x.rank)):
             return x
         return self.Transpose(x, perm=order, shape=[x.shape[d] for d in order])
 
     def split(self, x: Value, sizes: Sequence, axis: int) -> tuple:
-        """Parts of ``x``."""
         if len(sizes) == 1:
             return (x,)
         shapes = [None if x.shape is None else _with(x.shape, axis, n) for n in sizes]
@@ -242,7 +240,6 @@ class Writer:
         return parts
 
     def slice(self, x: Value, starts: Sequence, ends: Sequence, axes: Sequence[int], steps: Any = None) -> Value:
-        """A part of ``x``."""
         return self.Slice(x, self.ints(starts), self.ints(ends), list(axes), steps)
 
     def reshape(self, x: Value, shape: Sequence, sizes: Sequence | None = None) -> Value:

@@ -221,7 +221,6 @@ def _of_parts(func: Any, name: str, args: Sequence, kwargs: dict) -> Any:
 
 
 def _first_compressed(x: Any) -> Any:
-    """The first compressed tensor in ``x``, or None."""
     if isinstance(x, CompressedTensor):
         return x
     found = (_first_compressed(y) for y in x) if isinstance(x, (tuple, list)) else ()

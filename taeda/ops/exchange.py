@@ -111,11 +111,7 @@ def _reduce(t: Tensor, protocol: int) -> tuple:
 
 
 def _deepcopy(t: Tensor, memo: dict) -> Tensor:
-    """A tensor over a copy of the storage, which is copied once for all tensors on it.
-
-    Raises:
-        RuntimeError: ``t`` is the result of recorded operations.
-    """
+    """A tensor over a copy of the storage, which is copied once for all tensors on it."""
     if id(t) in memo:
         return memo[id(t)]
     if t.grad_fn is not None:

@@ -452,11 +452,7 @@ masked_select.vjp(input=_masked_select_backward)
     samples=lambda m: [((m(3, 4), m.mask(3, 4), m(12)), {}), ((m(3, 4), m.mask(4), m(3, 4)), {})],
 )
 def _masked_scatter(input, mask, source):
-    """Write the elements of ``source``, in order, where ``mask`` (broadcast to ``input``) is true.
-
-    Raises:
-        RuntimeError: ``source`` has too few elements, or another dtype.
-    """
+    """Write the elements of ``source``, in order, where ``mask`` (broadcast to ``input``) is true."""
     if mask.dtype is not _core.bool_:
         if mask.dtype is _core.uint8:
             warnings.warn("masked_scatter_ received a mask of dtype uint8, which is deprecated; use bool", stacklevel=2)

@@ -52,17 +52,14 @@ class TensorMath:
 
     @staticmethod
     def maximum(a: Tensor, b: Tensor | float) -> Tensor:
-        """The larger."""
         return extrema.maximum(a, b) if isinstance(b, Tensor) else a.clamp(min=b)
 
     @staticmethod
     def minimum(a: Tensor, b: Tensor | float) -> Tensor:
-        """The smaller."""
         return extrema.minimum(a, b) if isinstance(b, Tensor) else a.clamp(max=b)
 
     @staticmethod
     def where(condition: Any, a: Any, b: Any) -> Any:
-        """``a`` where ``condition`` else ``b``."""
         if isinstance(condition, bool):
             return a if condition else b
         return indexing.where(condition, a, b)

@@ -158,7 +158,6 @@ class LBFGS(Optimizer):
         return cat(parts, 0)
 
     def _move(self, t: Any, direction: Tensor) -> None:
-        """``params += t * direction``."""
         offset = 0
         for p in self._params:
             target = view_as_real(p) if p.is_complex() else p

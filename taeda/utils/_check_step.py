@@ -69,7 +69,6 @@ class StepReport:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of the findings."""
         return [finding.kind for finding in self.findings]
 
     def __len__(self) -> int:

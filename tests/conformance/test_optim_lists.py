@@ -22,7 +22,6 @@ CHOICES = {
 
 
 def function(framework, name):
-    """The function of that name."""
     module = "adam" if framework is taeda and name == "adamw" else name
     return getattr(importlib.import_module(f"{framework.__name__}.optim.{module}"), name)
 

@@ -127,7 +127,6 @@ def test_casts(source, target):
 
 
 def name(dtype):
-    """A torch dtype's name."""
     return str(dtype)[6:]
 
 

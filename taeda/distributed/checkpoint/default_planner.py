@@ -54,11 +54,7 @@ def _part(x: Tensor) -> tuple[Size, ChunkStorageMetadata, Tensor]:
 
 
 def _flattened(state_dict: dict[str, Any]) -> tuple[dict[str, Any], dict[str, tuple]]:
-    """The state dict by names, and the path of each.
-
-    Raises:
-        ValueError: two entries have one name.
-    """
+    """The state dict by names, and the path of each."""
     flat: dict[str, Any] = {}
     paths: dict[str, tuple] = {}
     for path, value in leaves(state_dict):
@@ -236,11 +232,7 @@ def _check_flat(planner: Any, flatten_state_dict: bool, flatten_sharded_tensors:
 
 
 def _overlaps(name: str, saved: TensorStorageMetadata, own: ChunkStorageMetadata) -> list[ReadItem]:
-    """The blocks of the saved chunks that ``own`` needs.
-
-    Raises:
-        CheckpointException: they are not all of it.
-    """
+    """The blocks of the saved chunks that ``own`` needs."""
     items, filled = [], 0
     for i, chunk in enumerate(saved.chunks):
         starts = [max(a, b) for a, b in zip(own.offsets, chunk.offsets, strict=True)]

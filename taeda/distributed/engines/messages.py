@@ -46,24 +46,20 @@ class MessageEngine(BlockingEngine):
         self._pending: dict[Any, deque[_Receiving]] = defaultdict(deque)
 
     def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> MessageEngine:
-        """See :meth:`Engine.split`."""
         world = [self.ranks[rank] for rank in ranks]
         made = type(self)(group, list(ranks).index(self.rank), world, self.links, timeout)
         made._whole = False
         return made
 
     def look(self) -> None:
-        """See :meth:`Engine.look`."""
         if self.links is not None:
             self.links.trouble([self.ranks[other] for other in self.others], self.group, "work of GPUs")
 
     def tell(self, text: str) -> None:
-        """See :meth:`Engine.tell`."""
         if self.links is not None:
             self.links.tell(self.group, text)
 
     def close(self) -> None:
-        """See :meth:`Engine.close`."""
         super().close()
         if self._whole and self.links is not None:
             self.links.close()
@@ -121,14 +117,12 @@ class MessageEngine(BlockingEngine):
             self._take_into(call, rank, parts[rank])
 
     def reduce(self, call: Call, x: Tensor, op: ReduceOp, root: int) -> None:
-        """See :meth:`Engine.reduce`."""
         if self.rank != root:
             self._post(call, root, bytes_of(x))
         elif self.others:
             combine_into(x, op, self._of_all(call, x))
 
     def broadcast(self, call: Call, x: Tensor, root: int) -> None:
-        """See :meth:`Engine.broadcast`."""
         if self.rank != root:
             self._take_into(call, root, x)
         else:
@@ -136,7 +130,6 @@ class MessageEngine(BlockingEngine):
                 self._post(call, rank, bytes_of(x))
 
     def all_gather(self, call: Call, outs: Sequence[Tensor], x: Tensor) -> None:
-        """See :meth:`Engine.all_gather`."""
         for rank in self.others:
             self._post(call, rank, bytes_of(x))
         outs[self.rank].copy_(x)
@@ -144,7 +137,6 @@ class MessageEngine(BlockingEngine):
             self._take_into(call, rank, outs[rank])
 
     def gather(self, call: Call, outs: Sequence[Tensor], x: Tensor, root: int) -> None:
-        """See :meth:`Engine.gather`."""
         if self.rank != root:
             self._post(call, root, bytes_of(x))
             return
@@ -153,7 +145,6 @@ class MessageEngine(BlockingEngine):
             self._take_into(call, rank, outs[rank])
 
     def scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], root: int) -> None:
-        """See :meth:`Engine.scatter`."""
         if self.rank != root:
             self._take_into(call, root, x)
             return
@@ -162,7 +153,6 @@ class MessageEngine(BlockingEngine):
         x.copy_(parts[root])
 
     def reduce_scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> None:
-        """See :meth:`Engine.reduce_scatter`."""
         for rank in self.others:
             self._post(call, rank, bytes_of(parts[rank]))
         combine_into(x, op, self._of_all(call, parts[self.rank]))
@@ -176,7 +166,6 @@ class MessageEngine(BlockingEngine):
             self._take_into(call, rank, outs[rank])
 
     def barrier(self, call: Call, timeout: timedelta) -> None:
-        """See :meth:`Engine.barrier`."""
         for rank in self.others:
             self._post(call, rank)
         for rank in self.others:
@@ -191,7 +180,6 @@ class MessageEngine(BlockingEngine):
         return done([x])
 
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
-        """See :meth:`Engine.receive`."""
         return _Receiving(self, list(ranks), self._tagged(tag), x, doing)
 
     def _tagged(self, tag: int) -> Key:

@@ -124,7 +124,6 @@ class _Reduction:
 
     @property
     def operation(self) -> Any:
-        """MPI's."""
         if self.x.dtype == bool_:
             return _OF_BOOL[self.op]
         if self.memory.is_floating_point() and self.op in (ReduceOp.MIN, ReduceOp.MAX):
@@ -174,7 +173,6 @@ class _Ends:
         return f"on host {socket.gethostname()} has ended {code}"
 
     def _tell(self) -> None:
-        """This one ends."""
         if not self.closed and not MPI.Is_finalized():
             me, word = self._comm.Get_rank(), self._how().encode()[:_NOTE]
             self._sent = [self._comm.Isend([word, MPI.BYTE], r) for r in range(self._comm.Get_size()) if r != me]
@@ -313,7 +311,6 @@ class MpiEngine(Engine):
         self._trouble = ""
 
     def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> MpiEngine:
-        """See :meth:`Engine.split`."""
         members = self.comm.Get_group().Incl(list(ranks))
         comm = self.comm.Create_group(members, zlib.crc32(group.encode()) % 32768)
         return MpiEngine(group, comm, timeout, self._ends)
@@ -332,7 +329,6 @@ class MpiEngine(Engine):
         return DistBackendError(text)
 
     def run(self, begin: Callable[[], Any], finish: Callable[[], list], async_op: bool) -> Work | None:
-        """See :meth:`Engine.run`."""
         if self._trouble:
             raise DistBackendError(self._trouble)
         with no_grad():
@@ -388,13 +384,11 @@ class MpiEngine(Engine):
     # ---- collectives -------------------------------------------------------------------------------------------------
 
     def all_reduce(self, call: Call, x: Tensor, op: ReduceOp) -> Any:
-        """See :meth:`Engine.all_reduce`."""
         self._agree(call)
         it = _Reduction(x, op, self.size)
         return _Pending(call, self.comm.Iallreduce(MPI.IN_PLACE, it.buffer, it.operation), it, it.finish)
 
     def reduce(self, call: Call, x: Tensor, op: ReduceOp, root: int) -> Any:
-        """See :meth:`Engine.reduce`."""
         self._agree(call)
         it = _Reduction(x, op, self.size)
         if self.rank == root:
@@ -402,12 +396,10 @@ class MpiEngine(Engine):
         return _Pending(call, self.comm.Ireduce(it.buffer, None, it.operation, root), it)
 
     def broadcast(self, call: Call, x: Tensor, root: int) -> Any:
-        """See :meth:`Engine.broadcast`."""
         self._agree(call)
         return _Pending(call, self.comm.Ibcast(_moved(x), root), x)
 
     def all_gather(self, call: Call, outs: Sequence[Tensor], x: Tensor) -> Any:
-        """See :meth:`Engine.all_gather`."""
         self._agree(call)
         whole, own = _joined(outs)
         request = self.comm.Iallgather(_moved(x), self._each(whole))
@@ -418,7 +410,6 @@ class MpiEngine(Engine):
         return [bytes_of(whole) if whole.numel() else None, whole.numel() // self.size, _MOVED[whole.element_size()]]
 
     def gather(self, call: Call, outs: Sequence[Tensor], x: Tensor, root: int) -> Any:
-        """See :meth:`Engine.gather`."""
         self._agree(call)
         if self.rank != root:
             return _Pending(call, self.comm.Igather(_moved(x), None, root), x)
@@ -427,7 +418,6 @@ class MpiEngine(Engine):
         return _Pending(call, request, (x, whole), None if own else lambda: _spread(whole, outs))
 
     def scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], root: int) -> Any:
-        """See :meth:`Engine.scatter`."""
         self._agree(call)
         if self.rank != root:
             return _Pending(call, self.comm.Iscatter(None, _moved(x), root), x)
@@ -435,7 +425,6 @@ class MpiEngine(Engine):
         return _Pending(call, self.comm.Iscatter(self._each(whole), _moved(x), root), (x, whole))
 
     def reduce_scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> Any:
-        """See :meth:`Engine.reduce_scatter`."""
         self._agree(call)
         given, result = _Reduction(_joined(parts)[0], op, self.size), _Reduction(x, op, self.size)
         memory, _, kind = given.buffer
@@ -451,19 +440,16 @@ class MpiEngine(Engine):
         return _Pending(call, request, (given, whole), None if own else lambda: _spread(whole, outs))
 
     def barrier(self, call: Call, timeout: timedelta) -> Any:
-        """See :meth:`Engine.barrier`."""
         self._agree(call, timeout)
         return _Pending(call, self.comm.Ibarrier(), timeout=timeout)
 
     # ---- from one to one ---------------------------------------------------------------------------------------------
 
     def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
-        """See :meth:`Engine.send`."""
         request = self.comm.Isend(_moved(x), to, tag)
         return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} to rank {to} at {caller_line()}", [to])
 
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
-        """See :meth:`Engine.receive`."""
         source = ranks[0] if len(ranks) == 1 else MPI.ANY_SOURCE
         request = self.comm.Irecv(_moved(x), source, tag)
         return MpiWork(self, _Pending(None, request, x), lambda: [x], f"{doing} at {caller_line()}", of=ranks)

@@ -150,25 +150,21 @@ class NcclEngine(Engine):
                     x.record_stream(stream)
 
     def all_reduce(self, call: Call, x: Tensor, op: ReduceOp) -> None:
-        """See :meth:`Engine.all_reduce`."""
         count, number = _count(x), _op(op, x)
         comm, stream = self._ready(call, x)
         _call("ncclAllReduce", x.data_ptr(), x.data_ptr(), *count, number, comm, stream)
 
     def reduce(self, call: Call, x: Tensor, op: ReduceOp, root: int) -> None:
-        """See :meth:`Engine.reduce`."""
         count, number = _count(x), _op(op, x)
         comm, stream = self._ready(call, x)
         _call("ncclReduce", x.data_ptr(), x.data_ptr(), *count, number, root, comm, stream)
 
     def broadcast(self, call: Call, x: Tensor, root: int) -> None:
-        """See :meth:`Engine.broadcast`."""
         count = _count(x)
         comm, stream = self._ready(call, x)
         _call("ncclBroadcast", x.data_ptr(), x.data_ptr(), *count, root, comm, stream)
 
     def all_gather(self, call: Call, outs: Sequence[Tensor], x: Tensor) -> None:
-        """See :meth:`Engine.all_gather`."""
         count = _count(x)
         comm, stream = self._ready(call, x, *outs)
         whole = adjacent(outs)
@@ -181,15 +177,12 @@ class NcclEngine(Engine):
                 out.copy_(part)
 
     def gather(self, call: Call, outs: Sequence[Tensor], x: Tensor, root: int) -> None:
-        """See :meth:`Engine.gather`."""
         self._exchange(call, dict(enumerate(outs)), {root: x})
 
     def scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], root: int) -> None:
-        """See :meth:`Engine.scatter`."""
         self._exchange(call, {root: x}, dict(enumerate(parts)))
 
     def reduce_scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> None:
-        """See :meth:`Engine.reduce_scatter`."""
         count, number = _count(x), _op(op, x)
         comm, stream = self._ready(call, x, *parts)
         whole = adjacent(parts)
@@ -223,7 +216,6 @@ class NcclEngine(Engine):
     # ---- from one to one ---------------------------------------------------------------------------------------------
 
     def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
-        """See :meth:`Engine.send`."""
         return self._message("ncclSend", x, self.rank, to, tag, f"{doing} to rank {to} at {caller_line()}")
 
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
@@ -275,11 +267,9 @@ class NcclEngine(Engine):
     # ---- the group ---------------------------------------------------------------------------------------------------
 
     def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> Engine:
-        """See :meth:`Engine.split`."""
         return NcclEngine(self.host.split(group, ranks, timeout), self.device, 0)
 
     def run(self, begin: Callable[[], Any], finish: Callable[[], list], async_op: bool) -> Work | None:
-        """See :meth:`Engine.run`."""
         current = cuda.current_stream(self.device)
         if not async_op:
             with no_grad():
@@ -314,7 +304,6 @@ class NcclEngine(Engine):
         return _nccl.explain(code.value, "a collective") if code.value else ""
 
     def close(self) -> None:
-        """See :meth:`Engine.close`."""
         GUARD.forget(self)
         for comm in [*([self._all] if self._all is not None else []), *self._ways.values()]:
             comm.close()
@@ -393,7 +382,6 @@ class _FutureOfStream(Future):
         self.set_result(work._result)
 
     def result(self, timeout: float | None = None) -> Any:
-        """The result."""
         self._work.wait()
         return super().result(timeout)
 

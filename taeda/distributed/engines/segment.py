@@ -146,7 +146,6 @@ class SegmentEngine(MessageEngine):
     # ---- collectives -------------------------------------------------------------------------------------------------
 
     def all_reduce(self, call: Call, x: Tensor, op: ReduceOp) -> None:
-        """See :meth:`Engine.all_reduce`."""
         if not self._shared(call):
             super().all_reduce(call, x, op)
         elif x.numel() * x.element_size() <= _SMALL:
@@ -192,7 +191,6 @@ class SegmentEngine(MessageEngine):
             self._steps += 1
 
     def reduce(self, call: Call, x: Tensor, op: ReduceOp, root: int) -> None:
-        """See :meth:`Engine.reduce`."""
         if not self._shared(call):
             return super().reduce(call, x, op, root)
 
@@ -220,7 +218,6 @@ class SegmentEngine(MessageEngine):
             self._steps += 1
 
     def broadcast(self, call: Call, x: Tensor, root: int) -> None:
-        """See :meth:`Engine.broadcast`."""
         if not self._shared(call):
             return super().broadcast(call, x, root)
 
@@ -231,7 +228,6 @@ class SegmentEngine(MessageEngine):
         self._through(call, lambda: self._in_pieces(call, x if self.rank == root else None, x, read))
 
     def all_gather(self, call: Call, outs: Sequence[Tensor], x: Tensor) -> None:
-        """See :meth:`Engine.all_gather`."""
         if not self._shared(call):
             return super().all_gather(call, outs, x)
         self._gather(call, outs, x)
@@ -246,13 +242,11 @@ class SegmentEngine(MessageEngine):
         self._through(call, lambda: self._in_pieces(call, x, x, read))
 
     def gather(self, call: Call, outs: Sequence[Tensor], x: Tensor, root: int) -> None:
-        """See :meth:`Engine.gather`."""
         if not self._shared(call):
             return super().gather(call, outs, x, root)
         self._gather(call, outs, x)
 
     def scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], root: int) -> None:
-        """See :meth:`Engine.scatter`."""
         if not self._shared(call):
             return super().scatter(call, x, parts, root)
 
@@ -262,7 +256,6 @@ class SegmentEngine(MessageEngine):
         self._through(call, lambda: self._in_columns(call, parts, x, read))
 
     def reduce_scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> None:
-        """See :meth:`Engine.reduce_scatter`."""
         if not self._shared(call):
             return super().reduce_scatter(call, x, parts, op)
         own = parts[self.rank]
@@ -329,7 +322,6 @@ class SegmentEngine(MessageEngine):
         return max(max(row) for row in sizes)
 
     def barrier(self, call: Call, timeout: timedelta) -> None:
-        """See :meth:`Engine.barrier`."""
         if not self._shared(call, timeout):
             return super().barrier(call, timeout)
 

@@ -172,11 +172,7 @@ def _padded(t: Tensor, count: int) -> Tensor:
 
 
 def _layout(mesh: DeviceMesh, dim: int, inner: Layout | None, shape: tuple[int, ...]) -> Layout:
-    """The layout of the part: on the data-parallel mesh, or on that together with the mesh of tensor parallelism.
-
-    Raises:
-        ValueError: the two have no mesh in common.
-    """
+    """The layout of the part: on the data-parallel mesh, or on that together with the mesh of tensor parallelism."""
     outer: list[Placement] = [Replicate()] * (mesh.ndim - 1)
     if inner is None:
         return Layout(mesh, (*outer, Shard(dim)), shape)

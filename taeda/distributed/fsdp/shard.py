@@ -191,11 +191,7 @@ def _move(module: Module, kind: str) -> None:
 
 
 def _resharding(asked: Any, mesh: DeviceMesh) -> tuple[bool | None, Any]:
-    """Whether wholes are dropped after forward, and the group of neighbours that keep parts of them.
-
-    Raises:
-        ValueError: it is neither a bool nor a number that divides the processes over which parameters are cut.
-    """
+    """Whether wholes are dropped after forward, and the group of neighbours that keep parts of them."""
     if asked is None or isinstance(asked, bool):
         return asked, None
     if not isinstance(asked, int):

@@ -141,7 +141,6 @@ class _Counting:
         return result
 
     def call(self, op: Any, args: tuple, kwargs: dict) -> Any:
-        """The call itself."""
         return op(*args, **kwargs)
 
     def __enter__(self) -> Any:

@@ -199,7 +199,6 @@ class _Later(Future):
         return super().done()
 
     def result(self, timeout: float | None = None) -> Any:
-        """The result."""
         self._settle()
         return super().result(timeout)
 
@@ -252,38 +251,31 @@ class RecordingEngine(Engine):
             self._recorder.add(Begin(self._key, kind, self._ranks, nbytes))
 
     def all_reduce(self, call: Call, x: Tensor, op: ReduceOp) -> Any:
-        """See :meth:`Engine.all_reduce`."""
         self._begin(call, "all_reduce", x.nbytes)
         _of_equal(x, op, self.size)
 
     def reduce(self, call: Call, x: Tensor, op: ReduceOp, root: int) -> Any:
-        """See :meth:`Engine.reduce`."""
         self._begin(call, "reduce", x.nbytes)
         if root == self.rank:
             _of_equal(x, op, self.size)
 
     def broadcast(self, call: Call, x: Tensor, root: int) -> Any:
-        """See :meth:`Engine.broadcast`."""
         self._begin(call, "broadcast", x.nbytes)
 
     def all_gather(self, call: Call, outs: Sequence[Tensor], x: Tensor) -> Any:
-        """See :meth:`Engine.all_gather`."""
         self._begin(call, "all_gather", x.nbytes * self.size)
         _copy(outs, x)
 
     def gather(self, call: Call, outs: Sequence[Tensor], x: Tensor, root: int) -> Any:
-        """See :meth:`Engine.gather`."""
         self._begin(call, "gather", x.nbytes * self.size)
         _copy(outs, x)
 
     def scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], root: int) -> Any:
-        """See :meth:`Engine.scatter`."""
         self._begin(call, "scatter", x.nbytes * self.size)
         if parts:
             _copy([x], parts[self.rank])
 
     def reduce_scatter(self, call: Call, x: Tensor, parts: Sequence[Tensor], op: ReduceOp) -> Any:
-        """See :meth:`Engine.reduce_scatter`."""
         self._begin(call, "reduce_scatter", x.nbytes * self.size)
         _copy([x], parts[self.rank])
         _of_equal(x, op, self.size)
@@ -300,7 +292,6 @@ class RecordingEngine(Engine):
             _copy([out], parts[self.rank])
 
     def barrier(self, call: Call, timeout: timedelta) -> Any:
-        """See :meth:`Engine.barrier`."""
         self._begin(call, "barrier", 0)
 
     def _line(self, frm: int, to: int, tag: int) -> tuple:
@@ -314,7 +305,6 @@ class RecordingEngine(Engine):
         return self.group, self._ranks[frm], self._ranks[to], tag
 
     def send(self, x: Tensor, to: int, tag: int, doing: str) -> Work:
-        """See :meth:`Engine.send`."""
         line = self._line(self.rank, to, tag)
         key = (*line, self._messages[line])
         self._messages[line] += 1
@@ -323,7 +313,6 @@ class RecordingEngine(Engine):
         return done([x])
 
     def receive(self, x: Tensor, ranks: Sequence[int], tag: int, doing: str) -> Work:
-        """See :meth:`Engine.receive`."""
         lines = [self._line(rank, self.rank, tag) for rank in ranks]
         mail = self._mail.on_the_way
         key: list[Key] = []
@@ -346,7 +335,6 @@ class RecordingEngine(Engine):
         return work
 
     def split(self, group: str, ranks: Sequence[int], timeout: timedelta) -> RecordingEngine:
-        """See :meth:`Engine.split`."""
         return RecordingEngine(
             group, ranks, list(ranks).index(self._ranks[self.rank]), self._recorder, self._mail, self._until,
             self._known, timeout,

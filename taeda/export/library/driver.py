@@ -391,7 +391,6 @@ def _free(name: str, give: Routine) -> Routine:
 
 
 def _version(name: str, version: int) -> Routine:
-    """The version of the interface."""
     f = Routine(f"{name}_version", [], I32, exported=True)
     f.give(f.const(I32, version))
     return f

@@ -122,7 +122,6 @@ class Interface:
         return found
 
     def header(self) -> str:
-        """The text of the header."""
         name, upper = self.name, self.name.upper()
         of = {t.dtype: DTYPES[t.dtype][0] for t in (*self.inputs, *self.outputs)}
         lines = [

@@ -93,7 +93,6 @@ class Tables:
         return last.at(which) == words
 
     def constant(self, content: bytes) -> int:
-        """The number of a constant."""
         return self.constants.setdefault(content, len(self.constants))
 
     def _base(self, kind: str, number: int) -> int:
@@ -161,7 +160,6 @@ class Tables:
         return s, words
 
     def kernels(self) -> list[Kernel]:
-        """All kernels, each once."""
         found: dict[Kernel, None] = {}
         for v in self.variants:
             named = [step[0] for step in v.structure.steps] + [kernel for _, kernel in v.structure.inside]
@@ -248,12 +246,10 @@ def _signed(x: int) -> int:
 
 
 def address_text(symbol: str, offset: int = 0) -> str:
-    """The address of a symbol, as a word."""
     return f"ptrtoint (ptr getelementptr (i8, ptr @{symbol}, i64 {offset}) to i64)"
 
 
 def bytes_text(name: str, content: bytes, align: int = 8) -> str:
-    """Bytes as a constant."""
     inside = "".join(f"\\{b:02X}" for b in content)
     return f'@{name} = internal constant [{len(content)} x i8] c"{inside}", align {align}\n'
 

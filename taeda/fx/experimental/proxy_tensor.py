@@ -281,7 +281,6 @@ get_proxy_mode = get_innermost_proxy_mode = _Recorder.current
 
 
 def _names_of(f: Any, count: int) -> list[str]:
-    """The names of the arguments."""
     code = getattr(inspect.unwrap(f), "__code__", None)
     if code is None or isinstance(f, Module) or code.co_flags & inspect.CO_VARARGS or code.co_argcount < count:
         return [f"arg{i}" for i in range(count)]

@@ -79,7 +79,6 @@ def constant(x, value):
 
 
 def real(x):
-    """The real part."""
     return x.re if isinstance(x, Complex) else x
 
 
@@ -89,7 +88,6 @@ def conj(x):
 
 
 def select(condition, a, b):
-    """``a`` where ``condition``, else ``b``."""
     if isinstance(a, Complex) or isinstance(b, Complex):
         known = a if isinstance(a, Complex) else b
         return complex_functions.choose(condition, known._other(a), known._other(b))

@@ -29,7 +29,6 @@ def like(x: Value, value: float | int) -> Value:
 
 
 def select(condition: Value, a: Real, b: Real) -> Value:
-    """``a`` where ``condition``, else ``b``."""
     return condition.fn.select(condition, a, b)
 
 
@@ -130,7 +129,6 @@ round = _rounding("roundeven", "To the nearest integer, halves to the even one."
 
 
 def frac(x: Value) -> Value:
-    """``x - trunc(x)``."""
     return x - trunc(x)
 
 

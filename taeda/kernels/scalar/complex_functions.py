@@ -86,7 +86,6 @@ def _over_i(z: Complex) -> Complex:
 
 
 def choose(condition: Value, a: Complex, b: Complex) -> Complex:
-    """``a`` where ``condition``, else ``b``."""
     return Complex(select(condition, a.re, b.re), select(condition, a.im, b.im))
 
 
@@ -353,5 +352,4 @@ def isfinite(z: Complex) -> Value:
 
 
 def truth(x: Value | Complex) -> Value:
-    """Whether ``x`` is not 0."""
     return x if isinstance(x, Value) and x.type is BOOL else x != 0

@@ -26,7 +26,6 @@ class Complex:
 
     @property
     def type(self) -> Type:
-        """The type of each part."""
         return self.re.type
 
     @property

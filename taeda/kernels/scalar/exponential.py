@@ -89,12 +89,10 @@ def _reduce(x: Value) -> tuple[Value, Value, Value]:
 
 
 def float32(x: float) -> float:
-    """``x`` rounded to float32."""
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
 def float32_bits(x: float) -> int:
-    """The bits of ``x`` as float32, as a signed integer."""
     return struct.unpack("<i", struct.pack("<f", x))[0]
 
 
@@ -391,7 +389,6 @@ def sigmoid(x: Value) -> Value:
 
 
 def gated(y: Value, x: Value) -> Value:
-    """``y * sigmoid(x)``."""
     return _over_one_and_exp(y, x, 1.0) if x.type is F32 else y * sigmoid(x)
 
 

@@ -128,7 +128,6 @@ def hermite_he(x: Value, n: Value, middle: bool = False) -> Value:
 
 @in_double
 def laguerre_l(x: Value, n: Value, middle: bool = False) -> Value:
-    """Laguerre's polynomial."""
     n, first = trunc(n), 1.0 - x
     value = _recurrence(x, _up_to(n, HIGHEST), first, lambda k, p, q: ((k + k + first) * p - k * q) / (k + 1.0), -x)
     return _limit(n, HIGHEST, value)
@@ -136,7 +135,6 @@ def laguerre_l(x: Value, n: Value, middle: bool = False) -> Value:
 
 @in_double
 def legendre_p(x: Value, n: Value, middle: bool = False) -> Value:
-    """Legendre's polynomial."""
     n = trunc(n)
     value = _recurrence(x, _up_to(n, HIGHEST), x, lambda k, p, q: ((k + k + 1.0) * x * p - k * q) / (k + 1.0))
     return _limit(n, HIGHEST, value)

@@ -28,7 +28,6 @@ class _Row(Module):
     """Children in order, by position; negative ones count from the end."""
 
     def _name(self, idx) -> str:
-        """The name of the child at ``idx``."""
         raise NotImplementedError
 
     def __setitem__(self, idx: int, module: Module) -> None:

@@ -217,11 +217,7 @@ class _ConvTransposeNd(_ConvNd):
     def _output_padding(
         self, input, output_size, stride, padding, kernel_size, num_spatial_dims: int, dilation=None
     ) -> tuple[int, ...]:
-        """The ``output_padding`` that makes the output ``output_size``.
-
-        Raises:
-            ValueError: no output padding gives that size.
-        """
+        """The ``output_padding`` that makes the output ``output_size``."""
         if output_size is None:
             return _single(self.output_padding)
         n = num_spatial_dims

@@ -468,11 +468,7 @@ class RNNCellBase(Module):
         return (x, *states)
 
     def _gates(self, input: Tensor, *states: Tensor) -> tuple[Tensor, Tensor]:
-        """Gate inputs of the element and of the state.
-
-        Raises:
-            RuntimeError: batch or widths do not fit.
-        """
+        """Gate inputs of the element and of the state."""
         x = F.linear(input, self.weight_ih, self.bias_ih)
         hidden = F.linear(states[0], self.weight_hh, self.bias_hh)
         if x.shape != hidden.shape or states[-1].shape != states[0].shape:

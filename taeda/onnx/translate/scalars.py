@@ -72,16 +72,13 @@ class Graph:
         return Number(self, getattr(self.g, kind)(*given, dtype=dtype, **attributes))
 
     def value(self, x: Any) -> Value:
-        """The value of a number."""
         return x.value if isinstance(x, Number) else self.const(None, x).value
 
     def const(self, _: Any, value: Any, lanes: int = 1) -> Number:
-        """A constant."""
         dtype = bool_ if isinstance(value, bool) else float64
         return Number(self, self.g.constant(value if dtype is bool_ else float(value), dtype))
 
     def select(self, condition: Number, a: Any, b: Any) -> Number:
-        """``a`` where ``condition``, else ``b``."""
         return Number(self, _where(self.g, condition.value, self.value(a), self.value(b)))
 
     def while_(self, carry: Sequence[Number]) -> _Loop:

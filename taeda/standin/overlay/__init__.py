@@ -34,11 +34,7 @@ class SymBool:
 
 
 def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
-    """Require that a tensor of one element is not 0.
-
-    Raises:
-        RuntimeError: it is.
-    """
+    """Require that a tensor of one element is not 0."""
     if not input:
         raise RuntimeError(assert_msg)
 

@@ -70,11 +70,7 @@ class _Classes:
     loaded_libraries: frozenset = frozenset()
 
     def load_library(self, path: Any) -> None:
-        """Fails: the stable ABI has no classes.
-
-        Raises:
-            OSError: always.
-        """
+        """Fails: the stable ABI has no classes."""
         raise OSError(f"Could not load this library: {path}: it is built for PyTorch's C++, which taeda does not have")
 
     def __getattr__(self, name: str) -> Any:

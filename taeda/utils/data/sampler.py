@@ -25,11 +25,7 @@ def _fresh_generator() -> Generator:
 
 
 def _length(dataset: Any) -> int:
-    """The number of samples.
-
-    Raises:
-        TypeError: the dataset does not say.
-    """
+    """The number of samples."""
     if not hasattr(type(dataset), "__len__"):
         raise TypeError(
             f"object of type '{type(dataset).__name__}' has no len(): give its class __len__(self), or make it an "

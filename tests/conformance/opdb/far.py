@@ -125,7 +125,6 @@ def attempt(function, args, kwargs, smooth, exact=EXACT):
 
 
 def check(op, limit=1) -> list[str]:
-    """The differences."""
     bad, dtype = [], dtype_of(op)
     if dtype is None:
         return []

@@ -59,7 +59,6 @@ def attempt(framework, function, args, kwargs, smooth):
 
 
 def check(op, limit=1) -> list[str]:
-    """The differences."""
     bad, dtype = [], dtype_of(op)
     if dtype is None:
         return []

@@ -75,7 +75,6 @@ class Cublas(StandIn):
 
 @functools.cache
 def cublas() -> Cublas:
-    """cuBLAS of this process."""
     from . import driver
 
     return Cublas(driver(), SIGNATURES)

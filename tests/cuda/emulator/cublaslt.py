@@ -180,7 +180,6 @@ for _kind, _name in (("Desc", "MatmulDesc"), ("Layout", "MatrixLayout"), ("Prefe
 
 @functools.cache
 def cublaslt() -> Cublaslt:
-    """cuBLASLt of this process."""
     from . import driver
 
     return Cublaslt(driver(), SIGNATURES)

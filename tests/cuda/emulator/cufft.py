@@ -132,7 +132,6 @@ class Cufft(StandIn):
 
 @functools.cache
 def cufft() -> Cufft:
-    """cuFFT of this process."""
     from . import driver
 
     return Cufft(driver(), SIGNATURES)

@@ -319,7 +319,6 @@ class Cusolver(StandIn):
 
 @functools.cache
 def cusolver() -> Cusolver:
-    """cuSOLVER of this process."""
     from . import driver
 
     return Cusolver(driver(), SIGNATURES)

@@ -460,7 +460,6 @@ class Nccl:
 
 @functools.cache
 def nccl() -> Nccl:
-    """NCCL of this process."""
     from . import driver
 
     return Nccl(driver())

@@ -206,11 +206,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         raise RuntimeError(self._failure)
 
     def _await(self) -> None:
-        """Take in what arrives, at least one message.
-
-        Raises:
-            RuntimeError: none within the loader's ``timeout``, or a worker is gone.
-        """
+        """Take in what arrives, at least one message."""
         end = time.monotonic() + self._timeout if self._timeout > 0 else None
         while True:
             found = self._receive(None if end is None else max(0.0, end - time.monotonic()))
