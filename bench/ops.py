@@ -299,7 +299,7 @@ FAMILIES: dict[str, dict[str, str]] = {
 
 #: Why an op may stay above twice torch's time; shown with its row.
 SLOW: dict[tuple[str, str], str] = {
-    ("ldexp", "8"): "six ops: 2 ** other in two factors, as it may overflow where the product does not",
+    ("ldexp", "8"): "six ops: 2 ** other in two factors, as it may overflow where the product does not"
 }
 
 

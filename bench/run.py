@@ -32,18 +32,7 @@ from pathlib import Path
 
 import limits
 from cases import CASES
-from timing import (
-    FRAMEWORKS,
-    HERE,
-    IMPORT_BAR,
-    SMALL_BAR,
-    Row,
-    cpu,
-    environment,
-    run_cases,
-    table,
-    verdict,
-)
+from timing import FRAMEWORKS, HERE, IMPORT_BAR, SMALL_BAR, Row, cpu, environment, run_cases, table, verdict
 
 
 def import_row(rounds: int) -> Row:

@@ -240,10 +240,7 @@ _OPERATORS: dict[str, tuple] = {
     "floordiv": (None, None),
     "mod": (lambda a, b, y: 1, lambda a, b, y: -(a // b)),
     "neg": (lambda a, y: -1,),
-    "pow": (
-        lambda a, b, y: b * a ** (b - 1),
-        lambda a, b, y: where(_made("eq", (y, 0)), 0.0, y * log(a)),
-    ),
+    "pow": (lambda a, b, y: b * a ** (b - 1), lambda a, b, y: where(_made("eq", (y, 0)), 0.0, y * log(a))),
     **dict.fromkeys((*_COMPARISONS, "and", "or"), (None, None)),
     "invert": (None,),
 }

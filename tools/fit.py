@@ -233,20 +233,8 @@ def ndtri_at(u):
 FITS = {
     # exp(r) = 1 + r + r^2 p(r)
     "EXP": (lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / mp.exp(r), -0.3469, 0.3469, (4, 9, 5)),
-    "EXP_SIXTEENTH": (
-        lambda r: (mp.expm1(r) - r) / r**2,
-        lambda r: r**2 / mp.exp(r),
-        -0.0217,
-        0.0217,
-        (1, None, None),
-    ),
-    "EXP_EIGHTH": (
-        lambda r: (mp.expm1(r) - r) / r**2,
-        lambda r: r**2 / mp.exp(r),
-        -0.0434,
-        0.0434,
-        (2, None, None),
-    ),
+    "EXP_SIXTEENTH": (lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / mp.exp(r), -0.0217, 0.0217, (1, None, None)),
+    "EXP_EIGHTH": (lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / mp.exp(r), -0.0434, 0.0434, (2, None, None)),
     # exp(r) - 1 = r + r^2 p(r)
     "EXPM1_SIXTEENTH": (
         lambda r: (mp.expm1(r) - r) / r**2,

@@ -33,9 +33,7 @@ from .marks import (
     unused,
     wait,
 )  # fmt: skip
-from .marks import (
-    isinstance_of as isinstance,
-)
+from .marks import isinstance_of as isinstance
 from .modules import RecursiveScriptModule, ScriptFunction, ScriptModule, TopLevelTracedModule, TracedModule
 from .script import script
 from .tracing import TracerWarning, _get_trace_graph, trace, trace_module

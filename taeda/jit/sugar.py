@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .._core import device
 from . import ir
 from .schemas import IMPLICIT, SPREAD, Schema
-from .types import (
-    ANY,
-    BOOL,
-    DEVICE,
-    FLOAT,
-    INT,
-    NUMBER,
-    TENSOR,
-    ClassType,
-    Type,
-)  # fmt: skip
+from .types import ANY, BOOL, DEVICE, FLOAT, INT, NUMBER, TENSOR, ClassType, Type  # fmt: skip
 
 #: Ops of Python's operators, and the method that a class may have for it.
 BINARY: dict[type, tuple[str, str]] = {

@@ -54,7 +54,7 @@ class Parameter(NamedTuple):
 
 
 def parse(declaration: str) -> tuple[str, list[Parameter]]:
-    """The name and the parameters of a function that is declared as ``void f(const float *x, float *y, int64_t n);``."""
+    """Name and parameters of a function declared as ``void f(const float *x, float *y, int64_t n);``."""
     if not isinstance(declaration, str):
         raise TypeError(f"library.bind: expected a declaration in C, a str, got {type(declaration).__name__}")
     plain = " ".join(re.sub(r"/\*.*?\*/|//[^\n]*", " ", declaration, flags=re.S).split()).rstrip("; ")

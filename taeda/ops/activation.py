@@ -115,8 +115,7 @@ def prelu_kernel(input, weight):
 
 
 prelu_kernel.vjp(
-    input=lambda g, input, weight: prelu_slope(g, input, weight),
-    weight=lambda g, input: neg(mul(g, relu(neg(input)))),
+    input=lambda g, input, weight: prelu_slope(g, input, weight), weight=lambda g, input: neg(mul(g, relu(neg(input))))
 )
 
 
@@ -674,8 +673,7 @@ def gated(input, gate):
 
 
 gated.vjp(
-    input=lambda g, gate: gated(g, gate),
-    gate=lambda g, input, gate: sigmoid_backward(mul(g, input), sigmoid(gate)),
+    input=lambda g, gate: gated(g, gate), gate=lambda g, input, gate: sigmoid_backward(mul(g, input), sigmoid(gate))
 )
 
 

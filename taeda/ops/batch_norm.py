@@ -446,8 +446,7 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 
 @composite(
-    method=False,
-    writes=lambda use_input_stats, running_mean: use_input_stats is not False and running_mean is not None,
+    method=False, writes=lambda use_input_stats, running_mean: use_input_stats is not False and running_mean is not None
 )
 def instance_norm(
     input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-05

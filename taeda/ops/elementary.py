@@ -586,8 +586,7 @@ def _imaginary_part(abs, angle):
 _real_part.traits["lowering"] = lambda abs, angle: mul(abs, cos(angle))
 _imaginary_part.traits["lowering"] = lambda abs, angle: mul(abs, sin(angle))
 _real_part.vjp(
-    abs=lambda g, angle: _real_part(g, angle),
-    angle=lambda g, abs, angle: neg(_imaginary_part(mul(g, abs), angle)),
+    abs=lambda g, angle: _real_part(g, angle), angle=lambda g, abs, angle: neg(_imaginary_part(mul(g, abs), angle))
 )
 _imaginary_part.vjp(
     abs=lambda g, angle: _imaginary_part(g, angle), angle=lambda g, abs, angle: _real_part(mul(g, abs), angle)

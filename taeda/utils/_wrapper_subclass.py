@@ -54,7 +54,7 @@ def ask(name: str, x: Tensor) -> Any:
 
 #: Functions that are seen whole, as the op that is recorded.
 _RECORDED: dict[str, Callable] = {
-    "t": lambda x: (OPS["transpose"], (x, 0, 1)) if x.dim() == 2 else (OPS["view"], (x, x.shape)),
+    "t": lambda x: (OPS["transpose"], (x, 0, 1)) if x.dim() == 2 else (OPS["view"], (x, x.shape))
 }
 
 

@@ -118,32 +118,8 @@ def test_binary(name):
         c, d = pair(second, (3, 1), 2, positive)
         if name in DIVISIONS:
             c, d = torch.where(c == 0, torch.ones_like(c), c), taeda.where(d == 0, d * 0 + 1, d).to(d.dtype)
-        both(
-            theirs,
-            ours,
-            (
-                a,
-                c,
-            ),
-            (
-                b,
-                d,
-            ),
-            f"{name} {first} {second}",
-        )
-        both(
-            theirs,
-            ours,
-            (
-                a,
-                c[0, 0],
-            ),
-            (
-                b,
-                d[0, 0],
-            ),
-            f"{name} {first} {second} 0-d",
-        )
+        both(theirs, ours, (a, c), (b, d), f"{name} {first} {second}")
+        both(theirs, ours, (a, c[0, 0]), (b, d[0, 0]), f"{name} {first} {second} 0-d")
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -152,19 +128,7 @@ def test_binary_with_number(name, number):
     theirs, ours = functions(name)
     for dtype in DTYPES:
         a, b = pair(dtype, (3, 5), 1)
-        both(
-            theirs,
-            ours,
-            (
-                a,
-                number,
-            ),
-            (
-                b,
-                number,
-            ),
-            f"{name} {dtype} {number}",
-        )
+        both(theirs, ours, (a, number), (b, number), f"{name} {dtype} {number}")
 
 
 OPERATORS = ["+", "-", "*", "/", "//", "%", "**", "==", "!=", "<", "<=", ">", ">=", "&", "|", "^"]
@@ -176,34 +140,10 @@ def test_operators(operator):
     for dtype in DTYPES:
         a, b = pair(dtype, (3, 5), 1, operator == "**")
         for number in (2, 2.5, True, 3 - 1j):
-            both(
-                forward,
-                forward,
-                (
-                    a,
-                    number,
-                ),
-                (
-                    b,
-                    number,
-                ),
-                f"{dtype} {operator} {number}",
-            )
+            both(forward, forward, (a, number), (b, number), f"{dtype} {operator} {number}")
             if operator in ("//", "%") and dtype in ("bool", *INTEGER):
                 continue  # division by zero is an error in both
-            both(
-                forward,
-                forward,
-                (
-                    number,
-                    a,
-                ),
-                (
-                    number,
-                    b,
-                ),
-                f"{number} {operator} {dtype}",
-            )
+            both(forward, forward, (number, a), (number, b), f"{number} {operator} {dtype}")
 
 
 def _run_inplace(operator, x, y):
@@ -241,19 +181,7 @@ def test_special_values(dtype):
         if name in ("nextafter", "xlogy", "gcd", "lcm"):
             continue
         theirs, ours = functions(name)
-        both(
-            theirs,
-            ours,
-            (
-                a[:, None],
-                a,
-            ),
-            (
-                b[:, None],
-                b,
-            ),
-            f"{name} {dtype}",
-        )
+        both(theirs, ours, (a[:, None], a), (b[:, None], b), f"{name} {dtype}")
 
 
 NO_GRADIENT = """isnan isinf isfinite isposinf isneginf isreal signbit logical_not bitwise_not eq ne lt le gt ge

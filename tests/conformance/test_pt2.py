@@ -17,10 +17,7 @@ from .opdb.translate import back, translate  # noqa: E402
 
 NAMES = sorted(entries())
 #: Entries that no file can be written of, and why.
-REFUSED = {
-    "chalf": "complex32 has no form",
-    "to": "no argument of programs",
-}
+REFUSED = {"chalf": "complex32 has no form", "to": "no argument of programs"}
 #: Not exported at all: they need values, or have arguments that have no counterpart here.
 LEFT_OUT = {
     "allclose", "equal", "tensor_split", "histogramdd", "nn.functional.one_hot",

@@ -121,15 +121,7 @@ def test_long(op):
 def test_special_values(op):
     fn = OPS.get(op) or ONE_DIM[op]
     inf, nan = float("inf"), float("nan")
-    rows = [
-        [1, nan, 3],
-        [-inf, -inf, -inf],
-        [inf, inf, 1],
-        [nan, nan, 2],
-        [0.0, -0.0, 0.0],
-        [-inf, 5, inf],
-        [2, 2, 2],
-    ]
+    rows = [[1, nan, 3], [-inf, -inf, -inf], [inf, inf, 1], [nan, nan, 2], [0.0, -0.0, 0.0], [-inf, 5, inf], [2, 2, 2]]
     x = torch.tensor(rows * 3)
     for y in (x, x.t().contiguous().t(), x.repeat(1, 40)):
         peer.compare(op, fn, y, 1, False)

@@ -100,8 +100,7 @@ def test_gradients_of_samples():
 
 
 @pytest.mark.parametrize(
-    "a, x",
-    [(0.01, 1e-5), (0.5, 0.1), (0.5, 5), (3, 3), (3, 20), (100, 90), (1000, 1010), (1e-3, 1e-10), (2, 1e-6)],
+    "a, x", [(0.01, 1e-5), (0.5, 0.1), (0.5, 5), (3, 3), (3, 20), (100, 90), (1000, 1010), (1e-3, 1e-10), (2, 1e-6)]
 )
 def test_gamma_derivative(a, x):
     mp = pytest.importorskip("mpmath")

@@ -219,8 +219,7 @@ def test_negative_steps():
 
 
 @pytest.mark.parametrize(
-    "pieces",
-    [lambda x: x.unbind(0), lambda x: x.split(5), lambda x: x.chunk(1), lambda x: x.split_with_sizes([1])],
+    "pieces", [lambda x: x.unbind(0), lambda x: x.split(5), lambda x: x.chunk(1), lambda x: x.split_with_sizes([1])]
 )
 def test_gradient_of_the_only_piece(pieces):
     x = taeda.arange(3.0).reshape(1, 3).requires_grad_()

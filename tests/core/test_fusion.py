@@ -58,14 +58,7 @@ def test_what_is_read_meanwhile_stays_deferred(kernels):
 
     def function(x, y):
         later = x * y[0] + 1
-        found = (
-            x @ y,
-            x.sum(0),
-            taeda.softmax(x, -1),
-            taeda.cat([x, x]),
-            x[taeda.tensor([1, 2])],
-            x.t() + 0,
-        )
+        found = (x @ y, x.sum(0), taeda.softmax(x, -1), taeda.cat([x, x]), x[taeda.tensor([1, 2])], x.t() + 0)
         assert not kernels
         x[2] = 7.0
         assert kernels

@@ -461,13 +461,7 @@ def test_all_names_are_there():
     for name in ("utilization", "temperature", "power_draw", "clock_rate", "memory_usage", "list_gpu_processes"):
         with pytest.raises(ModuleNotFoundError, match="management library"):
             getattr(cuda, name)()
-    for name in (
-        "cudart",
-        "current_solver_handle",
-        "FloatStorage",
-        "GreenContext",
-        "change_current_allocator",
-    ):
+    for name in ("cudart", "current_solver_handle", "FloatStorage", "GreenContext", "change_current_allocator"):
         with pytest.raises(NotImplementedError, match="not there yet"):
             getattr(cuda, name)()
     with pytest.raises(cuda.AcceleratorError):

@@ -492,10 +492,7 @@ def test_what_is_scattered_along_rows_is_read_by_rows(dtype):
     g = taeda.Generator().manual_seed(4)
     y, x = A[: 128 * 24].reshape(128, 24).to(dtype), (9 * B[: 128 * 64]).reshape(128, 64).to(dtype)
     i = taeda.randint(0, 24, (128, 64), generator=g)
-    for f in (
-        lambda y, i, x: y.clone().scatter_(1, i, x),
-        lambda y, i, x: y.clone().scatter_add_(1, i, x),
-    ):
+    for f in (lambda y, i, x: y.clone().scatter_(1, i, x), lambda y, i, x: y.clone().scatter_add_(1, i, x)):
         counters = counted(f, y, i, x)[-1]
         assert counters.of("shared", "load").conflicts == counters.of("shared", "store").conflicts == 0
         assert counters.of("local", "load").accesses == 0

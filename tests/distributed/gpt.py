@@ -81,12 +81,7 @@ def tensor_parallel(model, mesh):
 def sequence_parallel(model, mesh):
     """The same with activations cut along the sequence between the layers, and scores cut along the classes."""
     from taeda.distributed.tensor import Replicate, Shard
-    from taeda.distributed.tensor.parallel import (
-        ColwiseParallel,
-        RowwiseParallel,
-        SequenceParallel,
-        parallelize_module,
-    )
+    from taeda.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
 
     rows = RowwiseParallel(output_layouts=Shard(1), use_local_output=False)
     columns = ColwiseParallel(input_layouts=Shard(1), use_local_output=False)

@@ -81,11 +81,7 @@ REFUSED = {
         RuntimeError,
         "greater than zero",
     ),
-    "words for numbers": (
-        lambda: taeda.ones(2).replace_nonfinite_("ij", 0.0, 0.0),
-        TypeError,
-        "must be Number",
-    ),
+    "words for numbers": (lambda: taeda.ones(2).replace_nonfinite_("ij", 0.0, 0.0), TypeError, "must be Number"),
     "dimensions that scalars do not have": (
         lambda: taeda.tensordot(A, taeda.ones(()), [[0], [1]]),
         IndexError,

@@ -168,13 +168,7 @@ def test_parameters(dtype, number):
 def test_mixed_operands():
     a, b, c = make("int64", (4, 45)), make("bool", (4, 45)), make("float32", (4, 45))
     out = np.zeros((4, 45), np.float64)
-    call(
-        lambda x, y, z: s.select(y != 0.0, x, z),
-        [out, a, b, c],
-        ["float64"],
-        ["int64", "bool", "float32"],
-        "float64",
-    )
+    call(lambda x, y, z: s.select(y != 0.0, x, z), [out, a, b, c], ["float64"], ["int64", "bool", "float32"], "float64")
     np.testing.assert_array_equal(out, np.where(b, a, c))
 
 

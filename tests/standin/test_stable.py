@@ -54,12 +54,7 @@ def test_values_go_both_ways(library):
         print(ops.total(torch.arange(6.0).view(2, 3), 1).tolist(), ops.total.default(torch.ones(2), -1).item())
         """,
         library,
-    ) == [
-        "hé 3:1 2:3 [2, -4] None 0.5",
-        "! y 2:3 [] 7 0.5",
-        "None [2.5, 2.5, 2.5] 1",
-        "[3.0, 12.0] 2.0",
-    ]
+    ) == ["hé 3:1 2:3 [2, -4] None 0.5", "! y 2:3 [] 7 0.5", "None [2.5, 2.5, 2.5] 1", "[3.0, 12.0] 2.0"]
 
 
 def test_errors_are_those_of_the_library(library):

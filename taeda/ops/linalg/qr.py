@@ -10,18 +10,7 @@ from ..creation import eye
 from ..joining import cat, stack
 from ..matmul import matmul
 from ..table import alias, composite, no_derivative, primitive, result_type
-from .lapack import (
-    BY_KERNEL,
-    H,
-    by_columns,
-    call,
-    check,
-    check_same_dtype,
-    columns,
-    count_of,
-    empty_columns,
-    ints,
-)
+from .lapack import BY_KERNEL, H, by_columns, call, check, check_same_dtype, columns, count_of, empty_columns, ints
 from .triangular import linalg_solve_triangular
 
 Qr = result_type("linalg_qr", "Q", "R")

@@ -96,7 +96,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "distributed._shard": {},
     "distributed.checkpoint.hf_storage": {
-        "distributed.checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter",
+        "distributed.checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter"
     },
     "distributed.constants": {"distributed": "default_pg_timeout"},
     **{
@@ -120,9 +120,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "jit._recursive": {".nn": "concrete_type_store"},
     "jit._script": {"jit": "RecursiveScriptModule ScriptModule script"},
-    "jit._trace": {
-        "jit.tracing": "TopLevelTracedModule TracerWarning TracingCheckError _get_trace_graph trace",
-    },
+    "jit._trace": {"jit.tracing": "TopLevelTracedModule TracerWarning TracingCheckError _get_trace_graph trace"},
     "jit.annotations": {
         "standin.overlay._jit_internal": "BroadcastingList1 BroadcastingList2 BroadcastingList3",
         "typing": "Any Dict List Optional Tuple Union",
@@ -257,10 +255,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "vmap has no tensors of a level; call torch.vmap",
         "_add_batch_dim _remove_batch_dim get_unwrapped",
     ),
-    "func.vmap": (
-        "vmap has no tensors of a level; call torch.vmap",
-        "_get_name _maybe_remove_batch_dim",
-    ),
+    "func.vmap": ("vmap has no tensors of a level; call torch.vmap", "_get_name _maybe_remove_batch_dim"),
     "_subclasses.functional_tensor": ("there are no functional tensors", "FunctionalTensor FunctionalTensorMode"),
     "ao.quantization": _QUANTISATION,
     "cuda": ("there is no GPU", "_dump_snapshot _record_memory_history _snapshot"),

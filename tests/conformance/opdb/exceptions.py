@@ -15,9 +15,7 @@ MEANT: dict[str, dict[str, str]] = {
     "linalg.norm.subgradients_at_zero": {
         "second": "0, the second derivative of the subgradient taken; PyTorch gives NaN"
     },
-    "nn.functional.soft_margin_loss": {
-        "gradient": "finite in float16, where PyTorch divides two infinities",
-    },
+    "nn.functional.soft_margin_loss": {"gradient": "finite in float16, where PyTorch divides two infinities"},
     "as_strided_scatter": {"gradient": "0 where src has replaced the input; PyTorch passes the gradient on as well"},
     "masked.logaddexp": {"second": "0 where both are masked out, where PyTorch gives NaN"},
     "nn.functional.scaled_dot_product_attention": {

@@ -78,10 +78,7 @@ def table(results: list[dict], meant: dict) -> str:
     for result in results:
         families.setdefault(result["family"] or "crashed", []).append(result)
     kinds = ("value", "view", "out", "inplace", "method", "gradient", "second", "error")
-    lines = [
-        "| family | entries | agree | " + " | ".join(kinds) + " |",
-        "|---|---|---|" + "---|" * len(kinds),
-    ]
+    lines = ["| family | entries | agree | " + " | ".join(kinds) + " |", "|---|---|---|" + "---|" * len(kinds)]
     total = [0, 0] + [0] * len(kinds)
     for family, found in sorted(families.items()):
         agree = sum(not unexpected(r, meant) and not meant.get(r["op"]) for r in found)
