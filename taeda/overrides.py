@@ -10,7 +10,6 @@ Tensor that do not define it get ``Tensor``'s, which runs the function and gives
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import threading
@@ -36,7 +35,7 @@ __all__ = [
     "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
-_MODES, _NO_SUBCLASSES, _NONE = 2, 4, 8  # bits of the core's state of overrides
+_MODES, _NO_SUBCLASSES, _NONE, _NO_DISPATCH = 2, 4, 8, 16  # bits of the core's state of overrides
 
 _thread = threading.local()
 
@@ -101,6 +100,21 @@ class DisableTorchFunction(_Switch):
     """
 
     _bit = _NONE
+
+
+class DisableDispatch(_Switch):
+    """Within it neither the ``__torch_dispatch__`` of classes nor a mode is asked about ops."""
+
+    _bit = _NO_DISPATCH
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._others = _core.modes([m for m in _core.mode_stack() if not hasattr(m, "__torch_dispatch__")])
+        self._others.__enter__()
+
+    def __exit__(self, *exc: Any) -> None:
+        self._others.__exit__(*exc)
+        super().__exit__(*exc)
 
 
 def _is_torch_function_enabled() -> bool:
@@ -223,7 +237,7 @@ def _wrappers_module() -> Any:
 
 def _without_classes(func: Callable, found: list, args: tuple, kwargs: dict) -> Any:
     """The call below ``__torch_function__``, where a class with a ``__torch_dispatch__`` is asked about ops."""
-    if any(type(x) in DISPATCHING for x in found):
+    if not _core.change_overrides(0, 0) & _NO_DISPATCH and any(type(x) in DISPATCHING for x in found):
         return _wrappers_module().dispatch(func, args, kwargs)
     return func(*args, **kwargs)
 
@@ -633,7 +647,7 @@ def _make_wrapper_subclass(
         cls: the class; it defines ``__torch_dispatch__``.
         size: the sizes that the tensor shows.
         strides: the strides that it shows.
-        storage_offset: accepted.
+        storage_offset: the offset that it shows.
         memory_format: accepted.
         dtype: the dtype that it shows.
         layout: accepted.
@@ -657,9 +671,12 @@ def _make_wrapper_subclass(
     if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     sizes = tuple(int(n) for n in size)
-    with planning() if on_meta else contextlib.nullcontext():
+    with planning():  # without memory
         like = _core.empty(sizes, dtype) if strides is None else _core.empty_strided(sizes, tuple(strides), dtype)
-    return Tensor._make_hollow(cls, like, requires_grad)
+        if storage_offset:
+            count = storage_offset + like.untyped_storage().nbytes() // dtype.itemsize
+            like = _core.empty((count,), dtype).as_strided(sizes, like.stride(), storage_offset)
+    return Tensor._make_hollow(cls, like, requires_grad, not on_meta)
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:

@@ -567,12 +567,13 @@ cdef class GraphTask:
         if captured or leaf.hooks is not None:
             convert_to_leaf(leaf, entry)
         if leaf.hooks is not None:
-            for hook in list(leaf.hooks.values()):
-                entry.grad = hooked(hook, entry.grad)
+            entry.grad = after_hooks(leaf, entry.grad, False)
         if captured:
             self.capture(leaf, 0, entry.grad)
             return 0
         if self.into_leaves and leaf.leaf_grad and (self.wanted is None or leaf in self.wanted):
+            if leaf.hooks is not None:
+                entry.grad = after_hooks(leaf, entry.grad, True)
             watcher = WATCHER
             if watcher is not None:
                 place = watcher.enter(ACCUMULATE, -1)
@@ -624,8 +625,9 @@ cdef class GraphTask:
         cdef bint captured = self.captures is not None and leaf in self.captures
         cdef bint counted = self.into_leaves and leaf.leaf_grad and (self.wanted is None or leaf in self.wanted)
         if leaf.hooks is not None and (captured or counted):
-            for hook in list(leaf.hooks.values()):
-                hooked(hook, None)
+            after_hooks(leaf, None, False)
+            if not captured:
+                after_hooks(leaf, None, True)
         return run_post_hooks(leaf, None) if counted and not captured else 0
 
     cdef int run_on_stream(self, Node node, bint execute) except -1:
@@ -732,6 +734,20 @@ cdef object hooked(object hook, object grad):
     """The gradient after a hook: the same tensor, or the one with which the hook replaces it."""
     changed = hook(grad)
     return grad if changed is None else checked(hook, changed, grad)
+
+
+cdef object after_hooks(Tensor leaf, object grad, bint of_node):
+    """The gradient of a leaf after its hooks, or after those of the node that stands for it."""
+    for hook in list(leaf.hooks.values()):
+        if (type(hook) is NodeHook) != of_node:
+            continue
+        if of_node:
+            changed = (<NodeHook>hook).function((grad,))
+            if changed is not None and changed[0] is not None:
+                grad = checked((<NodeHook>hook).function, changed[0], grad)
+        else:
+            grad = hooked(hook, grad)
+    return grad
 
 
 cdef object checked(object hook, object changed, object grad):

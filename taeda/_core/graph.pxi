@@ -58,7 +58,7 @@ cdef int own_copy(Saved s) except -1:
 
 cdef inline Tensor outside_graph(Tensor t):
     """``t`` outside the graph; of a class that is asked about ops, of that class."""
-    return <Tensor?>t._detached() if t.overrides == ALWAYS else alias_tensor(t, t.nd, t.sizes, t.strides, 0, True)
+    return <Tensor?>t._detached() if asks_class(t) else alias_tensor(t, t.nd, t.sizes, t.strides, 0, True)
 
 
 cdef Saved save_tensor(Tensor t, bint is_output, int64_t version, bint again=False):
@@ -486,11 +486,12 @@ class AccumulateGrad:
         return self.variable.register_post_accumulate_grad_hook(NodeHook(hook))
 
     def register_prehook(self, hook):
-        return self.variable.register_hook(lambda g: (hook((g,)) or (None,))[0])
+        return self.variable.register_hook(NodeHook(hook))
 
 
 cdef class NodeHook:
-    """A hook on the node that stands for a leaf: called with no input gradients and the gradient that came."""
+    """A hook on the node that stands for a leaf. Before the sum of gradients it is called with the gradient that came,
+    after those of the leaf; behind the sum with no input gradients and that gradient."""
 
     def __init__(self, function):
         self.function = function

@@ -8,11 +8,17 @@ cdef enum:
     FUNCTION_MODES = 2   # there is a TorchFunctionMode
     NO_SUBCLASSES = 4    # DisableTorchFunctionSubclass
     NO_OVERRIDES = 8     # DisableTorchFunction
+    NO_DISPATCH = 16     # classes with a __torch_dispatch__ are not asked
 
-    ALWAYS = 2           # in Tensor.overrides: whatever is switched off
+    ALWAYS = 2           # in Tensor.overrides: whatever else is switched off
 
 OVERRIDING = set()       # subclasses of Tensor with a __torch_function__ of their own, or the default one
 DISPATCHING = set()      # classes with a __torch_dispatch__, which switches of __torch_function__ leave on
+
+
+cdef inline bint asks_class(Tensor t) noexcept:
+    """Whether the ``__torch_dispatch__`` of the class of ``t`` is asked about ops."""
+    return t.overrides == ALWAYS and not OVERRIDE_FLAGS[0] & NO_DISPATCH
 
 
 cdef inline bint function_modes() noexcept:
@@ -80,7 +86,7 @@ cdef int unusual_kind(object x, int depth) except -1:
         return USUAL if found in (PYTHON_TYPE, NAMES_DEVICE) else found  # those in a list are for the op to read
     if isinstance(x, Tensor):
         if (<Tensor>x).overrides and (
-            (<Tensor>x).overrides == ALWAYS or not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES)
+            asks_class(<Tensor>x) or not OVERRIDE_FLAGS[0] & (NO_SUBCLASSES | NO_OVERRIDES)
         ):
             return FOREIGN
         if (<Tensor>x).device_type:

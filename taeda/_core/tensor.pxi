@@ -784,7 +784,7 @@ cdef class Tensor:
         if self.count != 1:
             raise RuntimeError(f"a Tensor with {self.count} elements cannot be converted to Scalar; tolist() gives all "
                                f"of them, reductions such as sum() one (shape {list(self.shape)})")
-        if self.overrides == ALWAYS:
+        if asks_class(self):
             return self._item()
         if mode_active() and hasattr(current_mode(), "item"):
             return current_mode().item(self)
@@ -923,10 +923,15 @@ cdef class Tensor:
         return t
 
     @staticmethod
-    def _make_hollow(cls, Tensor like not None, bint requires_grad=False):
-        """An object of class ``cls`` with the dtype and the sizes of ``like``, whose elements must not be read."""
+    def _make_hollow(cls, Tensor like not None, bint requires_grad=False, bint on_cpu=False):
+        """An object of class ``cls`` with the dtype and the sizes of ``like``, whose elements must not be read.
+
+        Where ``like`` is on device meta, which has no memory, it may say that it is ``on_cpu``.
+        """
         cdef Tensor t = Tensor._make_subclass(cls, like, requires_grad)
         t.holds = NOTHING
+        if on_cpu:
+            t.device_type = CPU_NUMBER
         return t
 
     # ---- operators --------------------------------------------------------------------------------------------------

@@ -65,6 +65,8 @@ def _implicit_gradient(out: Any, name: str) -> Tensor | None:
     if not out.requires_grad:
         return None
     if out.numel() != 1:
+        if out.is_nested:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs; pass a nested gradient")
         _check_scalar(out.shape)
     if not out.is_floating_point():
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from .._core import strided
+from .._core import contiguous_format, strided
 from .._typed import Tensor
 from ..ops.exchange import as_tensor
 from ..types import jagged
@@ -74,7 +74,8 @@ def nested_tensor(
         RuntimeError: the numbers of dimensions differ, or sizes do that may not.
     """
     layout = layout or strided
-    parts = [x.detach().clone().requires_grad_(requires_grad) for x in _checked(tensor_list, layout, dtype, device)]
+    given = _checked(tensor_list, layout, dtype, device)
+    parts = [x.detach().clone(memory_format=contiguous_format).requires_grad_(requires_grad) for x in given]
     return _jagged_or_strided(parts, layout)
 
 

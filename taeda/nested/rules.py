@@ -10,7 +10,7 @@ from taeda.ops.table import is_pointwise
 
 from .._core import dtype, strided
 from .._typed import Tensor
-from ..ops.creation import arange
+from ..ops.creation import arange, empty
 from ..ops.joining import cat, stack
 from ..ops.matmul import matmul
 from ..ops.parts import of_dense
@@ -69,10 +69,15 @@ def _expect_same_parts(func: Any, a: NestedTensor, b: NestedTensor) -> None:
 
 
 def _together(func: Any, input: NestedTensor, *args: Any, **kwargs: Any) -> NestedTensor:
-    """An op that draws numbers: for the elements of all parts in one row."""
-    flat = func(cat([x.reshape(-1) for x in input._parts]), *args, **kwargs)
-    pieces = flat.split([x.numel() for x in input._parts])
-    return like(input, [y.view(x.shape) for x, y in zip(input._parts, pieces, strict=True)])
+    """An op that draws numbers: for the elements of all parts in one row, each part in its order in memory."""
+    orders = [sorted(range(x.dim()), key=x.stride, reverse=True) for x in input._parts]
+    rows = [x.permute(order) for x, order in zip(input._parts, orders, strict=True)]
+    flat = func(cat([x.reshape(-1) for x in rows]) if rows else empty(0, dtype=input.dtype), *args, **kwargs)
+    pieces = flat.split([x.numel() for x in rows])
+    made = [y.view(x.shape) for x, y in zip(rows, pieces, strict=True)]
+    return like(
+        input, [y.permute([order.index(d) for d in range(y.dim())]) for y, order in zip(made, orders, strict=True)]
+    )
 
 
 def _matmul(func: Any, input: Any, other: Any) -> Any:
@@ -195,7 +200,9 @@ def _unsqueeze(func: Any, input: NestedTensor, dim: int) -> NestedTensor:
     return like(input, [x.unsqueeze(d - 1) for x in input._parts], moved)
 
 
-def _squeeze(func: Any, input: NestedTensor, dim: int) -> NestedTensor:
+def _squeeze(func: Any, input: NestedTensor, dim: int | None = None) -> NestedTensor:
+    if dim is None:
+        raise RuntimeError("squeeze(): of a nested tensor only with a dim")
     d = _within(func, input, dim, ragged=False)
     if input._size(d + 1) != 1:
         return input
@@ -241,7 +248,12 @@ def _pieces(func: Any, input: NestedTensor, how: Any, dim: int = 0) -> tuple[Nes
         groups = func(arange(len(input)), how)
         return tuple(like(input, [input._parts[i] for i in g.tolist()], new=True) for g in groups)
     d = _within(func, input, dim, ragged=False)
-    return tuple(like(input, x) for x in zip(*(func(x, how, d) for x in input._parts), strict=True))
+    made = [func(x, how, d) for x in input._parts]
+    if len({len(x) for x in made}) > 1:
+        raise RuntimeError(
+            f"{func.__name__}(): the parts differ in dimension {dim}, and give different numbers of pieces"
+        )
+    return tuple(like(input, x) for x in zip(*made, strict=True))
 
 
 def _cat(func: Any, tensors: Sequence[NestedTensor], dim: int = 0) -> NestedTensor:
@@ -382,7 +394,7 @@ for _name in ("clamp_", "clamp_min", "clamp_max", "clamp_min_", "clamp_max_", "p
     RULES[_name] = _each
 for _name in ("conj_physical", "conj_physical_", "polygamma_", "positive", "resolve_conj", "resolve_neg", "rpow"):
     RULES[_name] = _each
-for _name in ("dropout", "dropout_", "rand_like", "randn_like", "randint_like", "bernoulli"):
+for _name in ("dropout", "rand_like", "randn_like", "randint_like", "bernoulli"):
     RULES[_name] = _together
 for _name in ("linear", "layer_norm", "rms_norm", "embedding"):
     RULES[_name] = _with_weights

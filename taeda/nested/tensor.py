@@ -276,6 +276,8 @@ class NestedTensor(OfParts):
 
     def to_padded_tensor(self, padding: float, output_size: Sequence[int] | None = None) -> Tensor:
         """A dense tensor with ``padding`` where a part is shorter than the longest."""
+        if not self._parts:
+            return taeda.empty(0, dtype=self.dtype, device=self.device)
         longest = [max(x.shape[d] for x in self._parts) for d in range(self.dim() - 1)]
         if output_size is not None:
             short = self._layout is not taeda.jagged and any(
@@ -293,17 +295,12 @@ class NestedTensor(OfParts):
             rows.append(taeda.nn.functional.pad(x, pad, value=padding))
         return taeda.stack(rows)
 
-    def backward(self, *args: Any, **kwargs: Any) -> None:
-        """A nested tensor is no number.
-
-        Args:
-            *args: as for a tensor.
-            **kwargs: as for a tensor.
-
-        Raises:
-            RuntimeError: always.
-        """
-        raise RuntimeError("grad can be implicitly created only for scalar outputs; sum the parts first")
+    def backward(
+        self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:  # fmt: skip
+        """``taeda.autograd.backward`` of the parts, for a nested ``gradient``."""
+        taeda.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def __deepcopy__(self, memo: dict) -> NestedTensor:
         return like(self, [copy.deepcopy(x, memo) for x in self._parts])
@@ -320,7 +317,7 @@ class NestedTensor(OfParts):
                 f"contiguous={self.is_contiguous()}{more})"
             )
         lines = (repr(x.detach()).replace("\n", "\n  ") for x in self._parts)
-        return "nested_tensor([\n  " + ",\n  ".join(lines) + "\n])"
+        return "nested_tensor([\n" + ",\n".join("  " + x for x in lines) + "\n])"
 
     __str__ = __repr__
 

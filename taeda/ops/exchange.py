@@ -14,7 +14,8 @@ from .._core.dlpack import from_dlpack
 from .._core.exchange import array_of, as_tensor, asarray, from_numpy, frombuffer, tensor
 from .._namespaces import above
 from .conjugation import resolve_all
-from .table import OPS, composite
+from .meta import planning
+from .table import composite
 
 for _function in (tensor, as_tensor, asarray, from_numpy, frombuffer, from_dlpack):
     composite(method=False)(_function)
@@ -91,7 +92,9 @@ def _window(t: Tensor) -> tuple[Any, tuple, tuple, int, bool]:
 
 def _rebuild_hollow(cls: type, dtype: Any, sizes: tuple, strides: tuple, requires_grad: bool, state: dict) -> Tensor:
     """The tensor of a pickle whose class overrides ops and keeps its values in attributes."""
-    t = Tensor._make_hollow(cls, OPS["empty_strided"](sizes, strides, dtype=dtype), requires_grad)
+    with planning():
+        like = _core.empty_strided(sizes, strides, dtype)
+    t = Tensor._make_hollow(cls, like, requires_grad, True)
     for name, value in state.items():
         setattr(t, name, value)
     return t

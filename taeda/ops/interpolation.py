@@ -10,6 +10,7 @@ from .. import _core
 from .._core import Tensor
 from .._core.formats import is_channels_last
 from .._core.plan import once_per_form
+from .._warn import warn_caller
 from ..kernels import gridsample, target
 from .creation import linspace, zeros
 from .joining import stack
@@ -505,6 +506,8 @@ def affine_grid(theta, size, align_corners=None):
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     size = _core.whole_numbers(size, "affine_grid", "size")
+    if align_corners and min(size[2:]) == 1:
+        warn_caller("affine_grid: with align_corners=True a dimension of size 1 has its point in the middle, at 0")
     axes = [_base(s, align_corners, theta) for s in size[2:]]
     columns = []
     for i in reversed(range(n)):  # x first

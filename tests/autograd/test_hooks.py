@@ -499,3 +499,19 @@ def test_gradients_have_the_dtype_of_the_forward_pass():
     layer.half()
     loss.backward()
     assert layer.weight.dtype is taeda.float16 and layer.weight.grad.dtype is taeda.float32
+
+
+def test_hooks_of_the_node_of_a_leaf():
+    """Those before it come after the leaf's own, and where its gradient is asked for they are not called."""
+    x = leaf(1.0)
+    y = x.clone()
+    order = []
+    node = y.grad_fn.next_functions[0][0]
+    node.register_hook(lambda inputs, outputs: order.append(("post", len(inputs), outputs[0].item())))
+    node.register_prehook(lambda grads: order.append(("pre", grads[0].item())) or (grads[0] * 5,))
+    x.register_hook(lambda g: order.append(("leaf", g.item())) or g * 3)
+    y.sum().backward(retain_graph=True)
+    assert order == [("leaf", 1.0), ("pre", 3.0), ("post", 0, 15.0)] and x.grad.tolist() == [15.0]
+    order.clear()
+    assert taeda.autograd.grad(y.sum(), x)[0].tolist() == [3.0]
+    assert order == [("leaf", 1.0)]

@@ -452,3 +452,33 @@ def test_sizes_and_dimensions_come_as_lists():
             x.new_zeros(3, 4), x.new_zeros((2,)), x.sum((0, 1)), x.roll((1, 2), (0, 1))
         seen.append(found)
     assert seen[0] == seen[1]
+
+
+def test_a_class_without_memory():
+    for f in (torch, taeda):
+        x = f.Tensor._make_wrapper_subclass(logging_class(f), (10**12,))
+        assert (x.shape, x.device.type) == ((10**12,), "cpu")
+        x = f.Tensor._make_wrapper_subclass(logging_class(f), (2, 3), strides=(4, 1), storage_offset=5)
+        assert (x.stride(), x.storage_offset()) == ((4, 1), 5)
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            x.untyped_storage().tolist()
+
+
+def test_dispatch_switched_off():
+    from taeda.overrides import DisableDispatch
+
+    for f, switch in (torch, torch._C._DisableTorchDispatch), (taeda, DisableDispatch):
+
+        class Plain(f.Tensor):
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None, switch=switch):
+                with switch():
+                    return func(*args, **(kwargs or {}))
+
+        x = f.Tensor._make_subclass(Plain, f.ones(2))
+        for made in (x + 1, x.exp() > 2, f.cat([x, x])):
+            assert made.shape[0] >= 2
+        mode = log_of(f)
+        with mode, switch():
+            f.ones(2) + 1
+        assert not mode.ops

@@ -348,3 +348,36 @@ def test_sizes_of_the_parts():
     jagged = taeda.nested.nested_tensor([taeda.ones(2, 3), taeda.ones(4, 3)], layout=taeda.jagged)
     with pytest.raises(RuntimeError, match="layout strided"):
         jagged._nested_tensor_size()
+
+
+def test_dropout_draws_in_the_order_of_memory():
+    for f in BOTH:
+        f.manual_seed(3)
+    ours, theirs = (f.nn.functional.dropout(nested(f, "strided").transpose(1, 2), 0.3).unbind() for f in BOTH)
+    assert [x.tolist() for x in ours] == [x.tolist() for x in theirs]
+    assert [x.stride() for x in ours] == [x.stride() for x in theirs]
+    with pytest.raises(NotImplementedError):  # it would not write
+        taeda.dropout_(nested(taeda, "strided"), 0.3, True)
+    assert len(taeda.nn.functional.dropout(taeda.nested.nested_tensor([]), 0.3)) == 0
+
+
+def test_backward_of_a_nested_gradient():
+    for f in BOTH:
+        x = f.nested.nested_tensor(list(parts(f)), requires_grad=True)
+        (x * x).backward(nested(f, "strided"))
+        for g, p in zip(x.grad.unbind(), parts(f), strict=True):
+            assert g.tolist() == (2 * p * p).tolist()
+        with pytest.raises(RuntimeError, match="only for scalar outputs"):
+            (x * x).backward()
+
+
+def test_parts_are_copied_in_rows():
+    for f in BOTH:
+        x = f.nested.nested_tensor([p.t() for p in parts(f)])
+        assert x.is_contiguous() and not x.transpose(1, 2).is_contiguous()
+        assert f.nested.to_padded_tensor(f.nested.nested_tensor([]), 4.0).shape == (0,)
+        assert repr(f.nested.nested_tensor([])) == "nested_tensor([\n\n])"
+        with pytest.raises(RuntimeError):
+            x.squeeze()
+        with pytest.raises(RuntimeError):
+            x.chunk(4, 1 if f is torch else 2)  # of different numbers of pieces

@@ -306,6 +306,10 @@ def test_affine_grid(size, align_corners):
     theta = real(2, n, n + 1)
     ours = nn.functional.affine_grid(taeda.tensor(theta.tolist()), size, align_corners)
     agree.close(ours, torch.nn.functional.affine_grid(torch.tensor(theta), size, align_corners), "grid", 1e-5, 1e-5)
+    for f in (torch, taeda):
+        with warnings.catch_warnings(record=True) as caught:
+            f.nn.functional.affine_grid(f.ones(2, n, n + 1), (*size[:-1], 1), align_corners)
+        assert len(caught) == align_corners
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])

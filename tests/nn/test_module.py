@@ -433,3 +433,17 @@ def test_a_hook_before_loading_does_not_keep_its_module_alive():
         assert found() is None
     finally:
         gc.enable()
+
+
+def test_conversions_that_make_other_parameters():
+    """To another layout or to device meta, with the gradient."""
+    for convert in (lambda t: t.to_sparse(), lambda t: t.to("meta")):
+        layer = nn.Linear(2, 3, bias=False)
+        weight, layer.weight.grad = layer.weight, taeda.ones(3, 2)
+        layer._apply(convert)
+        assert layer.weight is not weight and isinstance(layer.weight, nn.Parameter) and layer.weight.requires_grad
+        for t in (layer.weight, layer.weight.grad):
+            assert (t.layout, t.device) == (convert(weight).layout, convert(weight).device)
+    with pytest.warns(UserWarning, match="Complex modules"):
+        nn.Linear(2, 3).to(taeda.complex64)
+    assert "meta" not in repr(nn.ParameterList([nn.Parameter(taeda.empty(1, device="meta"))]))

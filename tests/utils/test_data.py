@@ -74,8 +74,9 @@ def test_an_iterable_that_gives_more_than_it_promised():
 
     loader = DataLoader(Liar())
     assert len(loader) == 3
-    with pytest.warns(UserWarning, match="reported to be 3"):
+    with pytest.warns(UserWarning, match="reported to be 3") as caught:
         assert len(list(loader)) == 5
+    assert len(caught) == 2  # for each that is too many
 
 
 def test_base_classes_say_what_to_define():

@@ -345,7 +345,7 @@ def _described(key, value, kind_of) -> str:
     if isinstance(value, Tensor):
         size = "x".join(str(n) for n in value.size())
         kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-        device = "" if value.device.type == "cpu" else f" ({value.device})"
+        device = "" if value.device.type in ("cpu", "meta") else f" ({value.device})"
         return f"  ({key}): {kind} containing: [{kind_of(value)} of size {size}{device}]"
     return f"  ({key}): Object of type: {type(value).__name__}"
 

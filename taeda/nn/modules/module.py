@@ -29,6 +29,7 @@ from taeda._core.nearest import ChecksKeywords, nearest
 from ... import _core
 from ..._namespaces import above
 from ..._typed import Tensor
+from ..._warn import warn_caller
 from ...autograd import no_grad
 from ...ops.creation import empty_like
 from ..parameter import Buffer, Parameter, is_lazy
@@ -369,8 +370,8 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace every parameter, gradient and buffer by ``fn`` of it.
 
-        A Parameter stays the same object, unless it goes to device meta or comes from there, or ``taeda.__future__``
-        says otherwise.
+        A Parameter stays the same object, unless it goes to device meta or comes from there, its layout changes, or
+        ``taeda.__future__`` says otherwise.
         """
         if recurse:
             for module in self.children():
@@ -383,14 +384,12 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
             if get_swap_module_params_on_conversion():
                 self._swap(name, param, applied, fn)
                 continue
-            if get_overwrite_module_params_on_conversion() and applied is not param:
+            other = applied.is_meta or param.is_meta or applied.layout is not param.layout
+            if applied is not param and (other or get_overwrite_module_params_on_conversion()):
                 self._parameters[name] = new = Parameter(applied, param.requires_grad)
                 if param.grad is not None:
                     with no_grad():
                         new.grad = fn(param.grad).requires_grad_(param.grad.requires_grad)
-                continue
-            if applied.is_meta or param.is_meta:
-                self._parameters[name] = Parameter(applied, param.requires_grad) if applied is not param else param
                 continue
             if applied is not param:
                 param.data = applied
@@ -439,6 +438,8 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
+        if dtype is not None and dtype.is_complex:
+            warn_caller("Complex modules are a new feature: some may not work as expected with complex values")
 
         def convert(t):
             wanted = dtype if t.is_floating_point() or t.is_complex() else None

@@ -194,7 +194,7 @@ NAMES: dict[str, dict[str, str]] = {
         )
     },
     "utils._device": {".utils": "DeviceContext set_device"},
-    "utils._mode_utils": {"contextlib": "no_dispatch=nullcontext", ".autograd": "all_same_mode"},
+    "utils._mode_utils": {"overrides": "no_dispatch=DisableDispatch", ".autograd": "all_same_mode"},
     "utils._pytree": {".utils": "arg_tree_leaves is_structseq_instance treespec_leaf"},
     "utils._sympy": {},
     "utils._sympy.numbers": {"builtins": "IntInfinity=float", "fx.experimental.symbolic_shapes": "int_oo"},

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from taeda import Generator, Size, Tensor, device, dtype, layout, memory_format
+from taeda.overrides import DisableDispatch as _DisableTorchDispatch
 from taeda.overrides import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
@@ -100,7 +101,7 @@ class _DisableAutocast(_ExcludeDispatchKeyGuard):
 
 ExcludeDispatchKeyGuard = _ExcludeDispatchKeyGuard
 _IncludeDispatchKeyGuard = _AutoDispatchBelowAutograd = _NoGuard
-_DisableFuncTorch = _DisableTorchDispatch = _AutoDispatchBelowADInplaceOrView = _NoGuard
+_DisableFuncTorch = _AutoDispatchBelowADInplaceOrView = _NoGuard
 
 
 __all__ = [

@@ -130,7 +130,7 @@ class _BaseDataLoaderIter:
         self._given += 1
         if self._iterable:
             promised = self._promised
-            if promised is not None and self._given == promised + 1:
+            if promised is not None and self._given > promised:
                 warnings.warn(
                     f"Length of IterableDataset {type(self._dataset).__name__} was reported to be {promised} "
                     f"(when accessing len(dataloader)), but {self._given} were fetched. With worker processes, each "
