@@ -14,7 +14,7 @@ from cpython.tuple cimport PyTuple_CheckExact
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from .devices cimport MOST_DEVICES, elsewhere, kernel_place
+from .devices cimport MOST_DEVICES, elsewhere, here, kernel_place
 from .dims cimport ceil_div
 from .gemm cimport Blocks, Matrix, Product, blocks, cast, compute_code, has_halves, multiply, one_lane
 from .geometry cimport FEW_BLOCKS, LARGE_WEIGHTS, Geometry, cast_image, even, spatial, whole_planes
@@ -37,6 +37,7 @@ from .unfolded cimport (
 )
 from .winograd cimport convolve_winograd, is_winograd, winograd_gradient
 
+from .devices import REGISTERED
 from .tensor import DTYPE_NAMES
 
 cdef enum:
@@ -311,15 +312,14 @@ cdef Tensor convolve(Convolution a):
 
 cdef int fill(Tensor out, Tensor bias) except -1:
     """The result of an empty sum: zero, or the bias."""
-    cdef int64_t strides[5]
-    cdef int n
-    if bias is None:
-        copy_into(out, zeros(out.code))
-        return 0
-    for n in range(5):
-        strides[n] = bias.strides[0] if n == 1 else 0
-    copy_into(out, alias_tensor(bias, 5, out.sizes, strides, 0))
+    copy_into(out, zeros(out.code) if bias is None else each_channel(bias, out))
     return 0
+
+
+cdef Tensor each_channel(Tensor bias, Tensor out):
+    """``bias`` with the sizes of ``out``."""
+    cdef int64_t[5] strides = [0, bias.strides[0], 0, 0, 0]
+    return alias_tensor(bias, 5, out.sizes, strides, 0)
 
 
 cdef void zero(Tensor t) except *:
@@ -346,6 +346,40 @@ cdef Tensor back(Tensor out, int code, int nd):
             sizes[n], strides[n] = out.sizes[n + missing], out.strides[n + missing]
         out = alias_tensor(out, 2 + nd, sizes, strides, 0)
     return cast_image(out, code)
+
+
+cdef Tensor by_library(Convolution a, Tensor x, Tensor w, Tensor y):
+    """A large convolution by a library of this thread's device: that of the image, the weights and the output which is
+    None, with three spatial dimensions. None: the device has no library, or it cannot."""
+    cdef Geometry* g = &a.g
+    cdef int64_t c = a.c, m = a.m
+    cdef int64_t sizes[5]
+    cdef bint last = False
+    cdef Tensor t, made = None
+    contract = REGISTERED[here()]
+    if (contract is None
+            or <double>(a.images * a.groups) * c * m * g.taps * g.pixels < <double>contract.convolves_from):
+        return None
+    for t in (x, w, y):
+        if t is not None:
+            if t.code != a.code:
+                return None
+            last |= is_last(t)
+    if a.role == INPUT:
+        c, m = m, c
+    shapes, operands = [], []
+    for t, leading, space in ((x, (a.images, a.groups * c), <object>g.i), (w, (a.groups * m, c), <object>g.k),
+                              (y, (a.images, a.groups * m), <object>g.o)):
+        shape = (*leading, *space)
+        sizes = shape
+        if t is None:
+            made = t = empty_last(a.code, 5, sizes) if last else empty_tensor(a.code, 5, sizes)
+        t = spatial(t, 2)
+        operands.append(contiguous_tensor(in_order(t, True) if last else t))
+        shapes.append(shape)
+    role = "input" if a.role == INPUT else "weights" if a.role == WEIGHTS else "forward"
+    addresses = [<size_t>address_of(t) for t in operands]
+    return made if contract.convolve(role, NAMES[a.code], shapes, addresses, last, g.s, g.p, g.d) else None
 
 
 # ---- the functions ---------------------------------------------------------------------------------------------------
@@ -477,6 +511,10 @@ cdef Tensor run_whole_images(Convolution a, Tensor input, Tensor weight, Tensor 
     count(&a.g)
     a.code, a.images, a.alone = input.code, input.sizes[0], True
     a.c, a.m = (c, m) if a.role == FORWARD else (m, c)
+    if elsewhere:
+        a.y = by_library(a, input if a.role == FORWARD else None, weight, input if a.role == INPUT else None)
+        if a.y is not None:
+            return back(a.y if bias is None else a.y.add_(each_channel(bias, a.y)), a.code, input.nd - 2)
     a.format = format_of(a, weight.code)
     a.x = channel_pairs(spatial(input, 2), a.groups) if a.format == PAIRED else spatial(
         cast_image(input, image_code(a)), 2)
@@ -609,6 +647,10 @@ def weight_gradient(Tensor input, Tensor grad, tuple kernel, tuple stride, tuple
     count(&a.g)
     a.role, a.groups, a.code, a.images, a.alone = WEIGHTS, groups, input.code, input.sizes[0], True
     a.c, a.m = input.sizes[1] // groups, grad.sizes[1] // groups
+    if elsewhere:
+        out = by_library(a, input, None, grad)
+        if out is not None:
+            return (<object>out).unsqueeze(0)
     a.format = format_of(a, grad.code)
     a.x, a.y = spatial(cast_image(input, image_code(a)), 2), spatial(cast_image(grad, image_code(a)), 2)
     if a.x.count == 0 or a.y.count == 0 or a.g.taps == 0:

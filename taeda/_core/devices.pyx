@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import functools
 import importlib
+import math
 import threading
 
 from libc.stdint cimport int64_t, uintptr_t
@@ -207,6 +208,23 @@ class Contract:
     def lapack(self, name, dtype, count, *arguments):
         """Run such a routine for ``count`` matrices, with the arguments of ``ops.linalg.lapack.call``."""
         raise NotImplementedError
+
+    convolves_from = math.inf   # from so many multiplications on, `convolve` is asked
+
+    def convolve(self, role, dtype, shapes, addresses, last, stride, padding, dilation):
+        """Compute what ``role`` names by a library of the device; gives whether it could.
+
+        Args:
+            role: ``"forward"``, ``"input"`` and ``"weights"`` (their gradients).
+            shapes, addresses: of the images, the weights and the outputs, with three spatial dimensions, contiguous.
+            last: whether channels are last in memory.
+            stride, padding, dilation: three numbers each.
+        """
+        raise NotImplementedError
+
+    def convolution_library(self):
+        """The version of what `convolve` calls, a number; None: there is no such library."""
+        return None
 
     def synchronize(self):
         """Wait until whatever was launched has ended."""

@@ -1,7 +1,8 @@
 """Switches of the libraries that PyTorch can be built with. They can be read and set; few have an effect here.
 
-taeda has one implementation of each op. Where a switch asks for what it does anyway (deterministic convolution), or for
-a library that it does not use, setting it has no effect.
+``cuda`` and ``cudnn`` say what NVIDIA's libraries may do. Else taeda has one implementation of each op. Where a switch
+asks for what it does anyway (deterministic convolution), or for a library that it does not use, setting it has no
+effect.
 """
 
 from typing import Any

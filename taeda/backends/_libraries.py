@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from .._core.devices import accelerator
 from .._no_device import answering
 
 
@@ -48,13 +49,12 @@ _NO = "is_available() = False: Whether it is used: False."
 #: whether it has ``set_flags``.
 LIBRARIES: dict[str, tuple[str, dict[str, Any], dict[str, Any], str, bool]] = {
     "cudnn": (
-        "cuDNN, which is not used: convolution is deterministic whatever ``deterministic`` and ``benchmark`` say.",
+        "cuDNN, which computes large convolutions on a GPU where ``enabled``; those of ``float32`` by TF32 where "
+        "``allow_tf32``.\n\nThey have the same bits in each run, whatever ``deterministic`` and ``benchmark`` say.",
         {"enabled": True, "benchmark": False, "benchmark_limit": 10, "deterministic": False, "allow_tf32": True,
          "fp32_precision": "none"},
         {"enabled": False},
-        _NO + """
-        version() = None: cuDNN's version: None.
-        is_acceptable(tensor) = False: Whether cuDNN could work on ``tensor``: False.""",
+        "",
         True,
     ),
     "mkl": ("Intel MKL, which is not used.", {"VERBOSE_OFF": 0, "VERBOSE_ON": 1}, {}, _NO, False),
@@ -105,6 +105,26 @@ class verbose:
         pass
 
 
+def _version() -> int | None:
+    """cuDNN's version, as 92801 for 9.28.1; None where there is no GPU or no cuDNN."""
+    found = accelerator()
+    return None if found is None else found.convolution_library()
+
+
+def _is_available() -> bool:
+    """Whether there are a GPU and cuDNN."""
+    return _version() is not None
+
+
+def _is_acceptable(tensor: Any) -> bool:
+    """Whether cuDNN could work on ``tensor``: on floats of a GPU."""
+    return tensor.device.type not in ("cpu", "meta") and tensor.is_floating_point() and _is_available()
+
+
+#: The functions of ``cudnn``.
+_CUDNN = {"is_available": _is_available, "version": _version, "is_acceptable": _is_acceptable}
+
+
 def library(name: str) -> Any:
     """The module ``taeda.backends.<name>``, made from the table."""
     doc, switches, changed, answers, settable = LIBRARIES[name]
@@ -112,6 +132,8 @@ def library(name: str) -> Any:
     vars(module).update(switches, **answering(module.__name__, answers))
     for part in _PARTS.get(name, ()):
         setattr(module, part, SimpleNamespace(fp32_precision="tf32" if name == "cudnn" else "none"))
+    if name == "cudnn":
+        vars(module).update(_CUDNN)
     if name == "mkl":
         module.verbose = verbose  # type: ignore[attr-defined]
     if settable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import math
 import os
 import threading
 import weakref
@@ -26,6 +27,7 @@ from . import (
     _compile,
     _convolution,
     _cublaslt,
+    _cudnn,
     _cufft,
     _cusolver,
     _driver,
@@ -198,7 +200,7 @@ def multiply(index: int, row: int, count: int, at: tuple, numbers: tuple) -> boo
 
 def libraries() -> list[str]:
     """The libraries that compute ops, and why others do not."""
-    found = _cufft.LIBRARY, _cusolver.LIBRARY, _cusolver.BLAS, _cublaslt.LIBRARY
+    found = _cufft.LIBRARY, _cusolver.LIBRARY, _cusolver.BLAS, _cublaslt.LIBRARY, _cudnn.LIBRARY
     return [f"no {x.what}: {x.why_none}" if x.why_none else x.what for x in found]
 
 
@@ -241,6 +243,15 @@ class Cuda(Contract):
 
     def lapack(self, name: str, dtype: Any, count: int, *arguments: Any) -> None:
         _cusolver.run(self.index, name, dtype, count, *arguments)
+
+    def convolve(self, *arguments: Any) -> bool:
+        if _cudnn.LIBRARY.why_none:
+            self.convolves_from = math.inf
+            return False
+        return _cudnn.convolve(self.index, *arguments)
+
+    def convolution_library(self) -> int | None:
+        return _cudnn.version()
 
     def synchronize(self) -> None:
         launch_deferred(self.index)
@@ -355,6 +366,7 @@ def find() -> str | None:
     if os.environ.get("TAEDA_CUDA_EXACT") != "1":
         for k in range(len(made)):
             take_halves(number + k)
+            made[k].convolves_from = _cudnn.LEAST
         _native.set_product(multiply, _cublaslt.LEAST)
     for k in range(len(made)):
         take_tiles(number + k)

@@ -1,15 +1,19 @@
 """Ops that NVIDIA's libraries compute, by their stand-ins. Run by ``test_libraries.py``."""
 
+import copy
 import gc
+import re
 
 import pytest
 
 import taeda
 from taeda import cuda, linalg
-from taeda.cuda import _cublaslt, _cufft, _cusolver
+from taeda.cuda import _cublaslt, _cudnn, _cufft, _cusolver
+from taeda.cuda._library import calling
 from tests.cuda.emulator import driver, faults, reset  # noqa: F401
 from tests.cuda.emulator.cublas import cublas
 from tests.cuda.emulator.cublaslt import cublaslt
+from tests.cuda.emulator.cudnn import ENGINES, Engine, cudnn
 from tests.cuda.emulator.cufft import cufft
 from tests.cuda.emulator.cusolver import cusolver
 from tests.cuda.emulator.library import StandIn
@@ -425,3 +429,221 @@ def test_products_of_graphs_and_streams():
         taeda.testing.assert_close(one / 2, other / 3)
     finally:
         driver().check("fast")
+
+
+# ---- cuDNN -----------------------------------------------------------------------------------------------------------
+
+F, SWITCHES = taeda.nn.functional, taeda.backends.cudnn
+CONVOLUTIONS = {1: (F.conv1d, F.conv_transpose1d), 2: (F.conv2d, F.conv_transpose2d), 3: (F.conv3d, F.conv_transpose3d)}
+
+
+@pytest.fixture
+def exact():
+    """No TF32 within the test."""
+    with SWITCHES.flags(enabled=True, allow_tf32=False):
+        yield
+
+
+def results(function, *given):
+    """The result and all gradients, on the CPU."""
+    leaves = [x.detach().requires_grad_() for x in given]
+    y = function(*leaves)
+    y.backward(made(*y.shape).to(y.dtype).to(y.device))
+    assert all(x.device == given[0].device for x in (y, *(x.grad for x in leaves)))
+    return [y.detach(), *(x.grad for x in leaves)]
+
+
+def agree(function, *given, calls):
+    """Both devices give numbers that are close, laid out in the same way; the library computes ``calls``."""
+    there, called = counted(lambda: results(function, *(x.cuda() for x in given)), cudnn())
+    assert called == calls
+    for x, y in zip(there, results(function, *given), strict=True):
+        assert (x.dtype, x.shape, x.stride()) == (y.dtype, y.shape, y.stride())
+        near = {taeda.float32: 1e-5, taeda.float64: 1e-14}.get(x.dtype, 1e-2)
+        assert (x.cpu().double() - y.double()).abs().max() <= near * y.double().abs().max()
+
+
+@pytest.mark.usefixtures("exact")
+@pytest.mark.parametrize("dims, x, w, options", [
+    (1, (8, 32, 65), (48, 32, 5), {"padding": 2, "stride": 2}),
+    (2, (3, 16, 15, 14), (32, 16, 3, 3), {"padding": "same"}),
+    (2, (3, 16, 15, 14), (32, 16, 2, 4), {"padding": "same"}),  # more zeros behind than before
+    (2, (8, 16, 15, 14), (64, 16, 3, 3), {"stride": (2, 3), "dilation": (2, 1)}),  # pixels that no window meets
+    (2, (4, 16, 16, 16), (64, 8, 3, 3), {"groups": 2, "padding": 1}),
+    (2, (8, 64, 20, 20), (64, 1, 3, 3), {"groups": 64}),
+    (2, (4, 64, 9, 9), (64, 64, 1, 1), {}),
+    (3, (2, 8, 6, 8, 8), (32, 8, 3, 3, 3), {"padding": (1, 0, 1)}),
+])  # fmt: skip
+def test_convolutions(dims, x, w, options):
+    """Values, strides and gradients of the CPU, with channels second and last."""
+    function = CONVOLUTIONS[dims][0]
+    x, w, b = made(*x), made(*w), made(w[0])
+    agree(lambda *given: function(*given, **options), x, w, b, calls=["y", "x", "w"])
+    if dims > 1:
+        x = x.to(memory_format=taeda.channels_last if dims == 2 else taeda.channels_last_3d)
+        agree(lambda *given: function(*given, **options), x, w, calls=["y", "x", "w"])
+
+
+@pytest.mark.usefixtures("exact")
+def test_transposed_convolutions_views_and_dtypes():
+    x, w = made(4, 24, 12, 11), made(24, 16, 3, 3)
+    agree(lambda x, w, b: F.conv_transpose2d(x, w, b, stride=2, padding=1, output_padding=1), x, w, made(16),
+          calls=["x", "y", "w"])  # fmt: skip
+    w = made(24, 24, 3, 3)
+    for dtype in (taeda.float16, taeda.bfloat16, taeda.float64):
+        agree(lambda x, w, b: F.conv2d(x, w, b, padding=1), x.to(dtype), w.to(dtype), made(24).to(dtype),
+              calls=["y", "x", "w"])  # fmt: skip
+    big = made(5, 30, 12, 24)
+    for view in (
+        lambda t: t[1:, 3:27, :, 3:20], lambda t: t[:, :24].transpose(2, 3), lambda t: t[:1, :24].expand(3, 24, 12, 24)
+    ):  # fmt: skip
+        agree(lambda x, w, view=view: F.conv2d(view(x), w), big, w, calls=["y", "x", "w"])
+    agree(lambda x, w: F.conv2d(x, w), big[0, :24], w, calls=["y", "x", "w"])  # without a batch
+    first = taeda.autograd.grad(F.conv2d(g := x.cuda().requires_grad_(), v := w.cuda().requires_grad_()).square().sum(),
+                                (g, v), create_graph=True)  # fmt: skip
+    second, calls = counted(lambda: taeda.autograd.grad(first[0].sum() + first[1].sum(), (g, v)), cudnn())
+    assert set(calls) == {"x", "y", "w"} and all(x.isfinite().all() for x in second)
+
+
+def test_small_convolutions_and_those_that_it_has_nothing_for_have_own_kernels():
+    x, w = made(4, 16, 16, 16), made(32, 16, 3, 3)
+    want = results(F.conv2d, x, w)
+    _cudnn._plans.clear()
+    cudnn().refuses = True
+    try:
+        found, calls = counted(lambda: results(F.conv2d, x.cuda(), w.cuda()), cudnn())
+    finally:
+        cudnn().refuses = False
+        _cudnn._plans.clear()
+    with SWITCHES.flags(enabled=False):
+        again, more = counted(lambda: results(F.conv2d, x.cuda(), w.cuda()), cudnn())
+    _, small = counted(lambda: results(F.conv2d, x[:1, :, :4, :4].cuda(), w.cuda()), cudnn())
+    assert calls == more == small == []
+    for a, b, c in zip(found, again, want, strict=True):
+        assert a.equal(b)
+        taeda.testing.assert_close(a.cpu(), c, rtol=1e-4, atol=1e-3)
+
+
+def test_tf32_of_convolutions_is_a_choice_of_its_own():
+    x, w = made(4, 16, 16, 16), made(32, 16, 3, 3)
+    assert SWITCHES.allow_tf32  # as in PyTorch
+    rounded, want = F.conv2d(x.cuda(), w.cuda()).cpu(), F.conv2d(x, w)
+    with SWITCHES.flags(enabled=True, allow_tf32=False):
+        found = F.conv2d(x.cuda(), w.cuda()).cpu()
+    SWITCHES.conv.fp32_precision = "ieee"
+    try:
+        assert F.conv2d(x.cuda(), w.cuda()).cpu().equal(found) and not found.equal(rounded)
+    finally:
+        SWITCHES.conv.fp32_precision = "tf32"
+    taeda.testing.assert_close(found, want, rtol=1e-5, atol=1e-4)
+    taeda.testing.assert_close(rounded, want, rtol=1e-2, atol=1e-1)
+    assert SWITCHES.is_available() and SWITCHES.version() == 92801
+
+
+def test_engines_give_the_same_bits_in_each_run(monkeypatch):
+    """What differs from run to run, rounds operands, or needs more memory than others is not taken."""
+    x, w = made(4, 16, 16, 16).half().cuda(), made(32, 16, 3, 3).half().cuda()
+    assert F.conv2d(x, w).equal(F.conv2d(x, w))
+    _cudnn._plans.clear()
+    monkeypatch.setitem(ENGINES, 3, ENGINES[3][:-1])
+    F.conv2d(x, w)
+    assert [plan.workspace for plan in _cudnn._plans.values()] == [1000]  # of the mode that finds something for most
+    _cudnn._plans.clear()
+    monkeypatch.setitem(ENGINES, 2, [Engine((4,))])
+    assert counted(lambda: F.conv2d(x, w), cudnn())[1] == []
+    _cudnn._plans.clear()
+
+
+@pytest.mark.usefixtures("exact")
+def test_convolutions_of_graphs_streams_and_devices():
+    x, w, b = made(4, 16, 16, 16), made(32, 16, 3, 3), made(32)
+    there = [t.cuda() for t in (x, w, b)]
+    _cudnn._plans.clear()
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        y = F.conv2d(*there)
+    _cudnn._plans.clear()
+    gc.collect()
+    there[0].add_(1)
+    graph.replay()
+    taeda.testing.assert_close(y.cpu(), F.conv2d(x + 1, w, b), rtol=1e-5, atol=1e-4)
+    before = len(cudnn().handles)
+    del graph, y
+    gc.collect()
+    assert len(cudnn().handles) < before  # its plan has ended
+    driver().check("full", 11)
+    try:
+        stream, given = cuda.Stream(), x.cuda()
+        stream.wait_stream(cuda.default_stream())
+        with cuda.stream(stream):
+            one = F.conv2d(given, w.cuda())
+        other = F.conv2d(given * 2, w.cuda())
+        _cudnn._plans.clear()  # each ends when its work is done
+        far = F.conv2d(x.cuda(1), w.cuda(1))
+        cuda.synchronize()
+        taeda.testing.assert_close(one, other / 2)
+        assert far.cpu().equal(one.cpu())
+    finally:
+        driver().check("fast")
+
+
+@pytest.mark.usefixtures("exact")
+def test_compiled_layers_and_training():
+    layers = taeda.nn.Sequential(taeda.nn.Conv2d(16, 32, 3, padding=1), taeda.nn.ReLU(), taeda.nn.Conv2d(32, 16, 3))
+    x, there = made(4, 16, 12, 12), copy.deepcopy(layers).cuda()
+    compiled = taeda.compile(there)
+    for _ in range(3):
+        taeda.testing.assert_close(compiled(x.cuda()).cpu(), layers(x), rtol=1e-5, atol=1e-5)
+    for model, given in ((layers, x), (there, x.cuda())):
+        optimizer = taeda.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            model(given).square().mean().backward()
+            optimizer.step()
+    for a, b in zip(there.parameters(), layers.parameters(), strict=True):
+        taeda.testing.assert_close(a.cpu(), b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong, says", [
+    ("sizes", "must be positive"), ("alignment", "not a multiple of 16"), ("type", "with type 3"),
+    ("missing", r"\[906\] are not set"), ("not final", "is not finalised"), ("outputs", "are no convolution"),
+    ("address", "addresses of tensors"), ("area", "a work area at"), ("changed", "finalised descriptor is changed"),
+    ("device", "another device"), ("destroyed", "no handle"),
+])  # fmt: skip
+def test_the_stand_in_of_cudnn_finds_mistakes(wrong, says):
+    x, w = made(4, 16, 16, 16).cuda(), made(32, 16, 3, 3).cuda()
+    y = F.conv2d(x, w)
+    handles, given = [], {"dtype": 0, "sizes": (4, 16, 8, 8), "strides": (1024, 64, 8, 1), "id": 1, "alignment": 16}
+    handle = _cudnn._handles[0].value
+    plan = list(_cudnn._plans.values())[-1]
+    at = [t.data_ptr() for t in (x, w, y)]
+    if wrong in ("sizes", "missing"):
+        given |= {"sizes": (0, 16, 8, 8)} if wrong == "sizes" else {}
+        given.pop("id" if wrong == "missing" else "none", None)
+        call = lambda: _cudnn._made("tensor", handles, **given)  # noqa: E731
+    elif wrong == "type":
+        call = lambda: _cudnn._call("cudnnBackendSetAttribute", plan.handles[0], 901, 3, 1, at[0])  # noqa: E731
+        plan.handles[0] = _cudnn._created("tensor", handles)
+    elif wrong == "changed":
+        call = lambda: _cudnn._call("cudnnBackendSetAttribute", plan.chosen, 400, 0, 1, at[0])  # noqa: E731
+    elif wrong == "not final":
+        graph = _cudnn._created("graph", handles)
+        call = lambda: _cudnn._made("heuristic", handles, mode=3, graph=graph)  # noqa: E731
+    elif wrong == "outputs":
+        form = next(form for (_, form), one in _cudnn._plans.items() if one is plan)
+        role, kind, (a, b, c), *rest = form[:-1]
+        call = lambda: plan._graph(handle, role, kind, (a, b, (*c[:3], c[3] + 1)), *rest)  # noqa: E731
+    else:
+        at = [p + 4 for p in at] if wrong == "alignment" else at
+        ids = (1, 2, 4) if wrong == "address" else (1, 2, 3)
+        pack = _cudnn._made("pack", handles, ids=ids, addresses=at, workspace=0 if wrong == "area" else at[0])
+        if wrong == "destroyed":
+            _cudnn._call("cudnnBackendDestroyDescriptor", handles.pop())
+
+        def call():
+            with calling(int(wrong == "device")):
+                _cudnn._call("cudnnBackendExecute", handle, plan.chosen, pack)
+
+    with pytest.raises(_cudnn._Refused):
+        call()
+    assert re.search(says, driver().faults.pop().message)
