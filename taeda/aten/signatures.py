@@ -29,9 +29,20 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def signatures() -> dict[str, list[str]]:
     """``{"aten::relu": ["aten::relu(Tensor self) -> Tensor"]}``: the overloads of each op, as text."""
     table: dict[str, list[str]] = {}
-    for line in resources.files(__package__).joinpath("schemas.txt").read_text().splitlines():
-        table.setdefault(line[: line.index("(")].partition(".")[0], []).append(line)
+    for line in _lines():
+        text = line.removeprefix("~")
+        table.setdefault(text[: text.index("(")].partition(".")[0], []).append(text)
     return table
+
+
+def _lines() -> list[str]:
+    return resources.files(__package__).joinpath("schemas.txt").read_text().splitlines()
+
+
+@functools.cache
+def composites() -> frozenset[str]:
+    """The ops that PyTorch always computes by other ops, such as ``"aten::linear"``, ``"aten::real"``."""
+    return frozenset(line[1 : line.index("(")] for line in _lines() if line.startswith("~"))
 
 
 @functools.cache

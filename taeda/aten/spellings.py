@@ -240,7 +240,12 @@ RECORDS: dict[str, Callable] = {
        for name, dtype in {"Float": _core.float32, "Double": _core.float64, "Half": _core.float16,
                            "Int": _core.int32, "Long": _core.int64}.items()},
     "__and__": _other(OPS["bitwise_and"]), "__or__": _other(OPS["bitwise_or"]), "__xor__": _other(OPS["bitwise_xor"]),
-    "elu": _elu, "log_sigmoid": _other(F.logsigmoid), "cdist": _cdist,
+    "elu": _elu, "log_sigmoid": _other(F.logsigmoid),
+    "log_sigmoid_forward": lambda self: _call(lambda x: (F.logsigmoid(x), x.new_empty(0)), self),
+    "cdist": _cdist, "_cdist_forward": _cdist,
+    "_pdist_forward": _other(F.pdist), "_prelu_kernel": _other(OPS["prelu_kernel"]),
+    "_linalg_svd": lambda A, full_matrices=False, compute_uv=True, *, driver=None: _call(linalg.svd, A, full_matrices),
+    "_linalg_eigh": lambda A, UPLO="L", compute_v=True: _call(linalg.eigh, A, UPLO),
     "linalg_matrix_power": _other(linalg.matrix_power),
     "tensordot": lambda self, other, dims_self, dims_other: _call(
         OPS["tensordot"], self, other, dims=(dims_self, dims_other)

@@ -541,7 +541,12 @@ def _taps(kernel, dilation, padding, stride, count, space):
                 yield y, x, (by, bx), (iy, ix)
 
 
-@primitive(method=False, name="_unfold_columns", batch="fold", node="Im2Col", planned=True)
+@primitive(
+    method=False, name="_unfold_columns", batch="fold", node="Im2Col", planned=True,
+    native_call=lambda input, *numbers: (
+        "im2col.default", (input, *([*_pair(x, "unfold", "kernel_size")] for x in numbers))
+    ),
+)  # fmt: skip
 def _im2col(input, kernel_size, dilation=1, padding=0, stride=1):
     kernel, dilation, padding, stride, count = _blocks(
         "unfold", kernel_size, dilation, padding, stride, input.shape[2:]

@@ -109,6 +109,11 @@ def clamp_between(input, min=None, max=None):
     return input if max is None else s.at_most(input, max)
 
 
+clamp_between.traits["native_call"] = lambda input, min=None, max=None: (
+    ("clamp.default", (input, min) if max is None else (input, min, max))
+)
+
+
 @pointwise(method=False, inplace=False, operands=2, dtypes=REAL, second=False)
 def clamp_gradient(grad, input, min=None, max=None):
     """``grad`` where ``input`` lies within the bounds, else 0."""
@@ -151,6 +156,14 @@ def at_most(input, bound):
     return s.minimum(input, bound)
 
 
+at_least.traits["native_call"] = lambda input, bound: (
+    "clamp_min.Tensor" if isinstance(bound, Tensor) else "clamp_min.default",
+    (input, bound),
+)
+at_most.traits["native_call"] = lambda input, bound: (
+    "clamp_max.Tensor" if isinstance(bound, Tensor) else "clamp_max.default",
+    (input, bound),
+)
 at_least.vjp(
     input=lambda g, input, bound: gradient_from(g, input, bound),
     bound=lambda g, input, bound: gradient_below(g, input, bound),

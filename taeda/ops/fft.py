@@ -191,6 +191,27 @@ def _c2r_backward(g, dims, n, scale):
 fft_c2r.vjp(input=_c2r_backward)
 
 
+def _native(op: Any, sizes: Any, scale: float, *call: Any) -> tuple:
+    """The call of PyTorch's library, which has numbers for scales: 0 is 1, 1 is ``1 / sqrt(n)`` and 2 is ``1 / n``."""
+    count = math.prod(sizes) or 1
+    for number in range(3):
+        if math.isclose(scale, count ** (-number / 2), rel_tol=1e-12):
+            x, dims, last = call
+            return f"_{op.name}.default", (x, dims, number, last)
+    return f"{op.name}.default", (*call[:2], *((scale, call[2]) if op is fft_r2c else (call[2], scale)))
+
+
+fft_c2c.traits["native_call"] = lambda x, dims, forward, scale: _native(
+    fft_c2c, (x.shape[d] for d in dims), scale, x, dims, forward
+)
+fft_r2c.traits["native_call"] = lambda x, dims, scale, onesided=True: _native(
+    fft_r2c, (x.shape[d] for d in dims), scale, x, dims, onesided
+)
+fft_c2r.traits["native_call"] = lambda x, dims, n, scale: _native(
+    fft_c2r, (*(x.shape[d] for d in dims[:-1]), n), scale, x, dims, n
+)
+
+
 # ---- arguments -------------------------------------------------------------------------------------------------------
 
 

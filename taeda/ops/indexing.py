@@ -442,7 +442,9 @@ def _masked_select_backward(g, input_shape, mask):
     return sum_to_size(masked_scatter(g.new_zeros(shape), mask, g), input_shape)
 
 
-masked_select.traits["native_call"] = lambda input, mask: ("index.Tensor", (input, [mask]))
+masked_select.traits["native_call"] = lambda input, mask: (
+    ("index.Tensor", (input, [mask])) if core.same_shape(input, mask) else ("masked_select.default", (input, mask))
+)
 masked_select.vjp(input=_masked_select_backward)
 
 

@@ -364,6 +364,19 @@ def edge_pad(input, pad, mode):
     """``input`` extended beyond its edges; amounts as for :func:`constant_pad_nd`, none negative."""
 
 
+_PADDINGS = {"reflect": "reflection", "replicate": "replication"}
+
+
+def _native_padding(input, pad, mode):
+    size = len(pad) // 2
+    if mode in _PADDINGS and size < 4:
+        return f"{_PADDINGS[mode]}_pad{size}d.default", (input, list(pad))
+    return "edge_pad.default", (input, pad, mode)
+
+
+edge_pad.traits["native_call"] = _native_padding
+
+
 @primitive(method=False, out=False, batch="trailing", samples=_EDGE_SAMPLES, planned=True)
 def edge_pad_backward(input, pad, mode):
     """The adjoint of :func:`edge_pad`: in the opposite order, padding is added to the elements that it copied, and cut

@@ -15,6 +15,7 @@ def clone_for(input, src):
     return input.new_empty_strided(input.shape, strides).copy_(input)  # gaps between the elements stay
 
 
+clone_for.traits["native_call"] = lambda input, src: ("clone.default", (input,))
 clone_for.vjp(input=lambda g: g)
 
 

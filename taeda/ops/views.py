@@ -510,6 +510,7 @@ def view_alias(input):
 
 
 view_alias.traits["lowering"] = lambda input: input[...]
+view_alias.traits["native_call"] = lambda x: ("alias.default", (x,))
 view_alias.vjp(input=lambda g: g)
 
 
@@ -599,7 +600,7 @@ def slice_view(input, dim=0, start=None, end=None, step=1):
     """A view of every ``step``-th element from ``start`` to before ``end`` along ``dim``."""
 
 
-slice_view.traits["native_call"] = lambda input, dim, start, end, step: (
+slice_view.traits["native_call"] = lambda input, dim=0, start=None, end=None, step=1: (
     "slice.Tensor", (input, dim, start, end, *([] if step == 1 else [step])),
 )  # fmt: skip
 slice_view.traits["lowering"] = lambda input, dim, start, end, step: input[
@@ -786,6 +787,12 @@ def _view_of_storage(input, size, stride, storage_offset=None):
 @view(lambda input, size, stride, offset, *own: core.view_as_strided(input, size, stride, offset), method=False)
 def strided_window(input, size, stride, storage_offset, input_stride, input_offset):
     """:func:`as_strided`, told the strides and the offset of ``input``, which its derivative needs."""
+
+
+strided_window.traits["native_call"] = lambda input, size, stride, offset, own_stride, own_offset: (
+    "as_strided.default",
+    (input, list(size), list(stride), *(() if offset == own_offset else (offset,))),
+)
 
 
 def _as_strided_backward(g, input_shape, size, stride, storage_offset, input_stride, input_offset):

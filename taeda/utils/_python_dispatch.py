@@ -9,6 +9,8 @@ it calls.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import sys
 from collections.abc import Callable, Iterator
@@ -17,8 +19,10 @@ from typing import Any
 
 from .. import _core
 from .._core import Composite, Op, Tensor
+from .._namespaces import above
+from .._schema import Schema
 from ..aten import OpOverload, OpOverloadPacket, packet
-from ..aten.signatures import matched, signature
+from ..aten.signatures import PLACES, composites, matched, signature
 from ..ops.table import OPS, asked_for, trait
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
@@ -37,14 +41,59 @@ def _is_native(label: str) -> bool:
     return found is not None and found.name == label
 
 
-def _overload_of(op: Any, args: tuple, kwargs: dict) -> OpOverload:
-    """The op of PyTorch's library that a call of ``op`` is."""
+@functools.cache
+def _params(op: Any) -> tuple[str, ...]:
+    """The names of the positional parameters."""
+    if isinstance(op, Op):
+        return op.params
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return tuple(p.name for p in inspect.signature(op).parameters.values() if p.kind in kinds)
+
+
+def _matched(op: Any, args: tuple, kwargs: dict) -> tuple[tuple[Schema, dict] | None, str]:
+    """The signature of PyTorch's that a call of ``op`` fits, and the arguments by its names; and what the op's name has
+    behind that of the signature."""
     plain = op.name.removesuffix("_") or op.name
-    params = op.params if isinstance(op, Op) else asked_for(op)
+    params = _params(op)
     given = {name: x for name, x in (dict(zip(params, args, strict=False)) | kwargs).items() if x is not None}
     call, ending = matched(plain, params, given), op.name[len(plain) :]
     if ending and (call is None or not _is_native(call[0].name.replace(plain, op.name, 1))):
         call, ending = matched(op.name, params, given), ""
+    return call, ending
+
+
+def _whole(op: Composite, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple, dict] | None:
+    """The call of PyTorch's that a call of a composite is; None where PyTorch decomposes it too, or has none."""
+    if op.name in _PARTS or kwargs.get("out") is not None or len(args) > len(_params(op)):
+        return None
+    call, ending = _matched(op, args, kwargs)
+    if call is None or ending or call[0].name in composites():
+        return None
+    schema, found = call
+    places = {k: v for k, v in kwargs.items() if k in PLACES and v is not None}
+    if places.keys() - {a.name for a in schema.arguments}:
+        return None
+    known, _, overload = schema.name.removeprefix("aten::").partition(".")
+    func = getattr(packet(known), overload or "default")
+    if packet(known).function is None:
+        return None
+    usual = {a.name: a.default for a in schema.arguments}
+    order = [a.name for a in schema.arguments if not a.keyword_only]
+    while order and _is_usual(found.get(order[-1], usual[order[-1]]), usual[order[-1]]):
+        order.pop()
+    named = {k: v for k, v in found.items() if k not in order and not _is_usual(v, usual[k])}
+    return func, tuple(_as_list(found.get(name, usual[name])) for name in order), named | places
+
+
+def _is_usual(value: Any, default: Any) -> bool:
+    if isinstance(value, Tensor) or default is inspect.Parameter.empty:
+        return False
+    return value is default or (type(value) is type(default) and value == default)
+
+
+def _overload_of(op: Any, args: tuple, kwargs: dict) -> OpOverload:
+    """The op of PyTorch's library that a call of ``op`` is."""
+    call, ending = _matched(op, args, kwargs)
     known, _, overload = (op.name if call is None else call[0].name.removeprefix("aten::")).partition(".")
     overload = overload or _OVERLOADS.get(known, lambda args: "")(args)
     found = packet(known + (ending if call is not None else ""))
@@ -82,8 +131,10 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 @_parts("matmul")
 def _matmul(input: Tensor, other: Tensor, **out: Any) -> Tensor:
     ranks = input.dim(), other.dim()
-    if out or min(ranks) == 0 or ranks == (1, 1):
+    if out or min(ranks) == 0:
         return NotImplemented
+    if ranks == (1, 1):
+        return input.dot(other)
     if ranks == (2, 2):
         return input.mm(other)
     if ranks == (2, 1):
@@ -104,8 +155,10 @@ def _convolution(size: int) -> Callable:
         input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:  # fmt: skip
-        if isinstance(padding, str) or input.dim() != size + 2:
+        if isinstance(padding, str) or input.dim() not in (size + 1, size + 2):
             return NotImplemented
+        if input.dim() == size + 1:
+            return convolution(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups).squeeze(0)
         numbers = [[n] * size if isinstance(n, int) else list(n) for n in (stride, padding, dilation)]
         return _native("convolution.default", input, weight, bias, *numbers, False, [0] * size, groups)
 
@@ -272,48 +325,69 @@ def _dropout(input, p=0.5, training=True, inplace=False):
     return input * _native("div_.Scalar", kept, 1 - p)
 
 
-def _twice(x: Any) -> list[int]:
-    return [x, x] if isinstance(x, int) else list(x)
+def _each(x: Any, size: int) -> list[int]:
+    return [x] * size if isinstance(x, int) else list(x)
 
 
-@_parts("max_pool2d")
-def _max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
-    numbers = [_twice(kernel_size), _twice(kernel_size if stride is None else stride)]
-    if padding not in (0, (0, 0)) or dilation not in (1, (1, 1)) or ceil_mode:
-        numbers.append(_twice(padding))
-    if dilation not in (1, (1, 1)) or ceil_mode:
-        numbers.append(_twice(dilation))
-    both = _native("max_pool2d_with_indices.default", input, *numbers, *((True,) if ceil_mode else ()))
-    return both if return_indices else both[0]
+def _max_pool(size: int) -> Callable:
+    def pool(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+        window = _each(kernel_size, size)
+        given = [window, _each(stride, size) if stride is not None else window, _each(padding, size),
+                 _each(dilation, size), ceil_mode]  # fmt: skip
+        while given[-1] in (False, [0] * size if len(given) == 3 else [1] * size) and len(given) > 2:
+            given.pop()
+        both = _native(f"max_pool{size}d_with_indices.default", input, *given)
+        return both if return_indices else both[0]
+
+    return pool
 
 
-@_parts("avg_pool2d")
-def _avg_pool2d(
-    input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-):
-    given = [_twice(padding), ceil_mode, count_include_pad, divisor_override]
-    usual = [[0, 0], False, True, None]
-    while given and given[-1] == usual[len(given) - 1]:
-        given.pop()
-    sizes = _twice(kernel_size), _twice(kernel_size if stride is None else stride)
-    return _native("avg_pool2d.default", input, *sizes, *given)
+def _avg_pool(size: int) -> Callable:
+    def pool(
+        input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+    ):
+        given = [_each(padding, size), ceil_mode, count_include_pad, divisor_override]
+        usual = [[0] * size, False, True, None]
+        while given and given[-1] == usual[len(given) - 1]:
+            given.pop()
+        sizes = _each(kernel_size, size), _each(kernel_size if stride is None else stride, size)
+        return _native(f"avg_pool{size}d.default", input, *sizes, *given)
+
+    return pool
 
 
-@_parts("adaptive_avg_pool2d")
-def _adaptive_avg_pool2d(input, output_size):
-    sizes = _twice(output_size) if isinstance(output_size, int) else list(output_size)
-    if sizes == [1, 1] or None in sizes:
-        return NotImplemented
-    return _native("_adaptive_avg_pool2d.default", input, sizes)
+def _adaptive_pool(name: str, size: int) -> Callable:
+    def pool(input, output_size, return_indices=False):
+        sizes = _each(output_size, size)
+        if None in sizes:
+            sizes = [n if m is None else m for m, n in zip(sizes, input.shape[-size:], strict=True)]
+        if name == "max":
+            both = _native(f"adaptive_max_pool{size}d.default", input, sizes)
+            return both if return_indices else both[0]
+        if sizes == [1] * size:
+            return NotImplemented
+        return _native(f"_adaptive_avg_pool{size}d.default", input, sizes)
+
+    return pool
 
 
-@_parts("adaptive_max_pool2d")
-def _adaptive_max_pool2d(input, output_size, return_indices=False):
-    sizes = _twice(output_size) if isinstance(output_size, int) else list(output_size)
-    if None in sizes:
-        return NotImplemented
-    both = _native("adaptive_max_pool2d.default", input, sizes)
-    return both if return_indices else both[0]
+def _of_rows(pool: Callable, count: int) -> Callable:
+    """Pooling of rows as that of planes of one row; the first ``count`` arguments have a number for each dimension."""
+
+    def of_rows(input, *args, **kwargs):
+        def planar(x: Any, other: int) -> Any:
+            return x if x is None else [other, *_each(x, 1)]
+
+        others = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1, "output_size": 1}
+        names = ["output_size"] if count == 1 else ["kernel_size", "stride", "padding", "dilation"][:count]
+        args = tuple(planar(x, others[n]) for n, x in zip(names, args, strict=False)) + args[count:]
+        kwargs = {k: planar(x, others[k]) if k in names else x for k, x in kwargs.items()}
+        made = pool(input.unsqueeze(-2), *args, **kwargs)
+        if made is NotImplemented:
+            return made
+        return made.squeeze(-2) if isinstance(made, Tensor) else tuple(x.squeeze(-2) for x in made)
+
+    return of_rows
 
 
 @_parts("interpolate")
@@ -322,7 +396,7 @@ def _interpolate(
     antialias=False,
 ):  # fmt: skip
     spatial = input.dim() - 2
-    names = {"nearest": f"nearest{spatial}d", "nearest-exact": f"_nearest-exact{spatial}d", "linear": "linear1d",
+    names = {"nearest": f"nearest{spatial}d", "nearest-exact": f"_nearest_exact{spatial}d", "linear": "linear1d",
              "bilinear": "bilinear2d", "bicubic": "bicubic2d", "trilinear": "trilinear3d"}  # fmt: skip
     ranks = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
     if antialias or mode not in names or ranks.get(mode, spatial) != spatial or not 1 <= spatial <= 3:
@@ -361,6 +435,9 @@ def _pad(input, pad, mode="constant", value=None):
 
 def _transposed(size: int) -> Callable:
     def convolution(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        if input.dim() == size + 1:
+            more = stride, padding, output_padding, groups, dilation
+            return convolution(input.unsqueeze(0), weight, bias, *more).squeeze(0)
         if input.dim() != size + 2:
             return NotImplemented
         lists = [[n] * size if isinstance(n, int) else list(n) for n in (stride, padding, dilation, output_padding)]
@@ -421,8 +498,76 @@ def _rdiv(input, other):
     return NotImplemented if isinstance(other, Tensor) else input.reciprocal() * other
 
 
+@_parts("_draw_")
+def _draw(input, chance, value, *, generator=None):
+    drawn = _native("bernoulli_.float", input, chance)
+    return drawn if value == 1 else _native("div_.Scalar", drawn, 1 / value)
+
+
+@_parts("norm")
+def _python_function(*args: Any, **kwargs: Any) -> Any:
+    """PyTorch has an op of this name too, which its function does not call."""
+    return NotImplemented
+
+
+@_parts("extent")
+def _extent(input):
+    low, high = _native("aminmax.default", input)
+    return low.item(), high.item()
+
+
+@_parts("unique")
+def _unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    if dim is None:
+        made = _native("_unique2.default", input, sorted, return_inverse, return_counts)
+    else:
+        made = _native("unique_dim.default", input, dim, sorted, return_inverse, return_counts)
+    return _asked_for(made, return_inverse, return_counts)
+
+
+@_parts("unique_consecutive")
+def _unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    made = _native("unique_consecutive.default", input, return_inverse, return_counts, *(() if dim is None else (dim,)))
+    return _asked_for(made, return_inverse, return_counts)
+
+
+def _asked_for(made: tuple, inverse: bool, counts: bool) -> Any:
+    wanted = made[0], *made[1:2][: bool(inverse)], *made[2:][: bool(counts)]
+    return wanted if len(wanted) > 1 else wanted[0]
+
+
+@_parts("_filled")
+def _filled(input, fill, numbers, generator):
+    return fill(_native("empty_like.default", input), *numbers, generator=generator)
+
+
+@_parts("cdist")
+def _cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    mode = above("aten.spellings").CDIST_MODES.index(compute_mode)
+    return _native("_cdist_forward.default", x1, x2, float(p), mode or None)
+
+
+_PARTS["pdist"] = lambda input, p=2.0: _native("_pdist_forward.default", input, float(p))
+_PARTS["_svd"] = lambda A, full_matrices: _native("_linalg_svd.default", A, *((True,) if full_matrices else ()))
+_PARTS["_svdvals"] = lambda A: _native("_linalg_svd.default", A, False, False)[1]
+_PARTS["linalg_eigh"] = lambda A, UPLO="L": _native("_linalg_eigh.default", A, *((UPLO,) if UPLO != "L" else ()))
+_PARTS["linalg_eigvalsh"] = lambda A, UPLO="L": _native("_linalg_eigh.default", A, UPLO, False)[0]
+_PARTS["elu_kernel"] = lambda input, *numbers, unit=False: _native("elu.default", input, *numbers)
+_PARTS["logsigmoid"] = lambda input: _first("log_sigmoid_forward.default", input)
+_PARTS["softsign"] = lambda input: input / (input.abs() + 1)
+_PARTS["tanhshrink"] = lambda input: input - input.tanh()
+_PARTS["_absolute_error"] = lambda input, target: (input - target).abs()
 for _name in ("mse_loss", "soft_margin_loss"):
     _PARTS[_name] = _loss(_name)
+for _rank in (2, 3):
+    _PARTS[f"max_pool{_rank}d"] = _max_pool(_rank)
+    _PARTS[f"avg_pool{_rank}d"] = _avg_pool(_rank)
+    _PARTS[f"adaptive_avg_pool{_rank}d"] = _adaptive_pool("avg", _rank)
+    _PARTS[f"adaptive_max_pool{_rank}d"] = _adaptive_pool("max", _rank)
+_PARTS["max_pool1d"] = _of_rows(_PARTS["max_pool2d"], 4)
+_PARTS["avg_pool1d"] = _of_rows(_PARTS["avg_pool2d"], 3)
+_PARTS["adaptive_avg_pool1d"] = _of_rows(_PARTS["adaptive_avg_pool2d"], 1)
+_PARTS["adaptive_max_pool1d"] = _of_rows(_PARTS["adaptive_max_pool2d"], 1)
 for _rank in (1, 2, 3):
     _PARTS[f"conv{_rank}d"] = _convolution(_rank)
     _PARTS[f"conv_transpose{_rank}d"] = _transposed(_rank)
@@ -470,13 +615,13 @@ def _deviation_call(name: str) -> Callable:
 #: Ops that PyTorch calls with other arguments: the name there, the arguments and perhaps the named ones. Other ops have
 #: it as their trait ``native_call``.
 _CALLS: dict[str, Callable] = {
-    "_std": _deviation_call("std"),
-    "_var": _deviation_call("var"),
+    **{f"_{name}": _deviation_call(name) for name in ("std", "var", "std_mean", "var_mean")},
     "basic_index": _index_call,
     "transpose": lambda x, a, b: (
         ("t.default", (x,)) if _core.current_task() != -1 and x.dim() == 2 else ("transpose.int", (x, a, b))
     ),
     "log_softmax": _softmax_call("_log_softmax"),
+    "matrix_exp": lambda x: ("linalg_matrix_exp.default", (x,)),
     "reshape": _reshape_call,
     "softmax": _softmax_call("_softmax"),
     "view": _view_call,
@@ -489,6 +634,10 @@ _SPREAD = frozenset("expand flip new_empty new_ones new_zeros permute repeat".sp
 
 def native_call(op: Any, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple, dict]:
     """The call of PyTorch's library that a call of ``op`` is; named arguments that have a position get it."""
+    if isinstance(op, Composite) and not trait(op, "native", False) and not getattr(op, "pointwise", False):
+        whole = _whole(op, args, kwargs)
+        if whole is not None:
+            return whole
     if isinstance(op, Composite):  # an activation, whose native op writes to nothing
         args = args[:-1] if args[-1:] and args[-1] is False else args
         kwargs = {k: v for k, v in kwargs.items() if (k, v) != ("inplace", False)}
@@ -514,16 +663,33 @@ def _as_list(x: Any) -> Any:
     return list(x) if isinstance(x, tuple) and all(isinstance(n, int) for n in x) else x
 
 
-def seen_whole(op: Any) -> bool:
-    """Whether ``op`` is one that PyTorch's library has, not a function written in such ops."""
-    return isinstance(op, Op) or trait(op, "native", False) or getattr(op, "pointwise", False)
+def seen_whole(op: Any, args: tuple, kwargs: dict) -> bool:
+    """Whether a call of ``op`` is one of an op that PyTorch's library has, not of a function written in such ops."""
+    return (
+        isinstance(op, Op)
+        or trait(op, "native", False)
+        or getattr(op, "pointwise", False)
+        or _whole(op, args, kwargs) is not None
+    )
 
 
 def parts_of(op: Any, args: tuple, kwargs: dict) -> Any:
-    """The result of ``op`` by the calls that PyTorch decomposes it into; NotImplemented if it does not."""
-    if op.name not in _PARTS or kwargs.get("out") is not None:
+    """The result of ``op`` by the calls that PyTorch decomposes it into; NotImplemented if it does not.
+
+    Of an op that PyTorch has not, or decomposes, the parts are those of its stanza.
+    """
+    if kwargs.get("out") is not None:
         return NotImplemented
-    return _PARTS[op.name](*args, **kwargs)
+    if op.name in _PARTS:
+        return _PARTS[op.name](*args, **kwargs)
+    rule = trait(op, "lowering") or trait(op, "decomposition")
+    if rule is None or not isinstance(op, Op) or op.writes or op.name in _CALLS or trait(op, "native_call"):
+        return NotImplemented
+    call, _ = _matched(op, args, kwargs)
+    if call is not None and call[0].name not in composites():
+        return NotImplemented
+    bound = dict(zip(op.params, op.defaults, strict=True)) | dict(zip(op.params, args, strict=False)) | kwargs
+    return rule(*(bound[name] for name in asked_for(rule)))
 
 
 class TorchDispatchMode:
@@ -551,7 +717,7 @@ class TorchDispatchMode:
 
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
         """Called by the core for every op."""
-        whole = seen_whole(op)
+        whole = seen_whole(op, args, kwargs)
         others = any(not isinstance(mode, TorchDispatchMode) for mode in _core.mode_stack())
         if whole and others:  # autocast and the like come first
             return _core.pass_through(self, op, args, kwargs)

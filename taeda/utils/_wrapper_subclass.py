@@ -69,7 +69,7 @@ def dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
     if not isinstance(function, (Op, Composite)):
         return function(*args, **kwargs)
     with DisableTorchFunctionSubclass():
-        if not seen_whole(function):
+        if not seen_whole(function, args, kwargs):
             return function.unwatched(args, kwargs)
         result = parts_of(function, args, kwargs)
         if result is not NotImplemented:

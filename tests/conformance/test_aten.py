@@ -158,10 +158,8 @@ def test_what_is_written():
 
 
 def test_the_signatures_are_those_of_pytorch():
-    from taeda.aten.signatures import signatures
-
     tool = runpy.run_path(str(pathlib.Path(__file__).parents[2] / "tools" / "schemas.py"))
-    assert tool["lines"]() == [line for lines in signatures().values() for line in lines]
+    assert tool["lines"]() == tool["FILE"].read_text().splitlines()
 
 
 SQUARE = X[:, :3] @ X[:, :3].T + torch.eye(3)

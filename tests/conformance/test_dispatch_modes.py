@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+import itertools
 import pickle
 import subprocess
 import sys
@@ -15,6 +16,9 @@ from taeda.ops import aten as our_aten
 from tests.agree import close
 
 torch = pytest.importorskip("torch")
+
+from .opdb.checks import entries, seeded, tensors  # noqa: E402
+from .opdb.translate import Missing, translate  # noqa: E402
 
 
 def dispatch(f):
@@ -100,6 +104,55 @@ def test_functions_and_their_ops(name):
         results.append(result)
     assert seen[1] == [op for op in seen[0] if not ("batch_norm" in name and op == "aten.empty.memory_format")]
     close(results[1], results[0])
+
+
+#: Ops under these entries of the database that PyTorch's library has not, or not for these arguments.
+OWN = {
+    "_attention", "_attention_dropout", "_det", "_divergence", "_failed", "_histogramdd", "_max_pool", "_pinv",
+    "_positions", "_slogdet", "_solve_ex", "close_to", "edge_pad", "fft_r2c", "resample",
+}  # fmt: skip
+
+
+def _name_in(f, label):
+    space, name, overload = label.split(".")
+    return hasattr(getattr(getattr(f.ops, space), name, None), overload)
+
+
+def test_the_database_within_a_mode():
+    """Values are as without it, ops have PyTorch's names, and most entries call what PyTorch calls for them."""
+    unknown, others = set(), set()
+    for name, op in entries().items():
+        dtype = torch.float32 if torch.float32 in op.dtypes else torch.int64
+        try:
+            function, samples = translate(op.op), list(itertools.islice(op.sample_inputs("cpu", dtype), 2))
+        except (Missing, RuntimeError, NotImplementedError):
+            continue
+        for sample in samples:
+            args, kwargs = (sample.input, *sample.args), sample.kwargs
+            memo: dict = {}
+            ours = translate(args, memo), translate(dict(kwargs), memo)
+            plain = copy.deepcopy(ours)
+            seen = []
+            with log_of(torch) as log:
+                _, error = seeded(op.op, *args, **kwargs)
+            if error is not None:
+                continue
+            seen.append(log.ops)
+            want, error = seeded(function, *plain[0], **plain[1])
+            if error is not None:
+                continue
+            with log_of(taeda) as log:
+                got, error = seeded(function, *ours[0], **ours[1])
+            assert error is None, (name, error)
+            seen.append(log.ops)
+            unknown |= {label.split(".")[1] for label in log.ops if not _name_in(torch, label)}
+            others |= {name} if seen[0] != seen[1] else set()
+            if "empty" not in name and "dropout" not in name and not op.name.startswith("resize"):
+                for a, b in zip(tensors(got), tensors(want), strict=True):
+                    assert a.shape == b.shape and a.dtype == b.dtype, name
+                    assert a.is_sparse or taeda.allclose(a, b, 1e-4, 1e-5, equal_nan=True), name
+    assert unknown <= OWN
+    assert len(others) < 190
 
 
 def test_convolutions_are_seen_in_a_new_process():
