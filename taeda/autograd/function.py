@@ -288,6 +288,11 @@ class Function:
     @classmethod
     def _backward_function(cls) -> Callable:
         made = cls.backward if cls.backward is not Function.backward else cls.vjp
+        if made is not cls.vjp and cls.vjp is not Function.vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
+            )
         if cls.jvp is not Function.jvp and (made is Function.vjp or _core.passes_tangents()):
             return _backward_of_jvp
         return made

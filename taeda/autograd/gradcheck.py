@@ -151,26 +151,34 @@ def _element_steps(x: Tensor) -> Iterable[tuple[Tensor, complex]]:
             yield element, step
 
 
-def _evaluate(func: Callable, inputs: tuple, count: int) -> list:
-    """Values of the ``count`` differentiable outputs."""
+def _evaluate(func: Callable, inputs: tuple, outputs: tuple[Tensor, ...]) -> list:
+    """Values of the differentiable outputs, which keep the sizes and dtypes that they had, as ``outputs``."""
     previous = _core.set_grad_enabled(True)  # the outputs that count are those that require grad
     try:
-        return [_reals(o) for o in _outputs(func(*inputs))[:count]]
+        made = _outputs(func(*inputs))[: len(outputs)]
     finally:
         _core.restore_grad_mode(previous)
+    for a, b in zip(outputs, made, strict=False):
+        for what in ("shape", "dtype"):
+            if getattr(a, what) != getattr(b, what):
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed, got "
+                    f"{getattr(a, what)} and {getattr(b, what)}"
+                )
+    return [_reals(o) for o in made]
 
 
-def _numerical(func: Callable, inputs: tuple, x: Tensor, count: int, eps: float) -> list:
+def _numerical(func: Callable, inputs: tuple, x: Tensor, outputs: tuple[Tensor, ...], eps: float) -> list:
     """For each output, d output / d x by central differences: a row per real number in ``x``."""
-    rows: list[list] = [[] for _ in range(count)]
+    rows: list[list] = [[] for _ in outputs]
     for element, step in _element_steps(x):
         original = element.item()
         values = []
         for sign in (1, -1):
             element.fill_(original + sign * eps * step)
-            values.append(_evaluate(func, inputs, count))
+            values.append(_evaluate(func, inputs, outputs))
         element.fill_(original)
-        for k in range(count):
+        for k in range(len(outputs)):
             rows[k].append((values[0][k] - values[1][k]) / (2 * eps))
     return [np.stack(r) if r else np.zeros((0, 0)) for r in rows]
 
@@ -218,7 +226,7 @@ def _mismatch(kind: str, i: int, j: int, numerical: Any, analytical: Any) -> str
 
 
 def _check_backward(func, inputs, found, outputs, eps, rtol, atol, nondet_tol, check_dtypes) -> None:
-    numerical = [_numerical(func, inputs, x, len(outputs), eps) for x in found]
+    numerical = [_numerical(func, inputs, x, outputs, eps) for x in found]
     for i in range(len(outputs)):
         analytical = _analytical(outputs, i, found, check_dtypes)
         for j, a in enumerate(analytical):
@@ -227,18 +235,22 @@ def _check_backward(func, inputs, found, outputs, eps, rtol, atol, nondet_tol, c
                 raise GradcheckError(_mismatch("", i, j, n, a))
         again = _analytical(outputs, i, found, check_dtypes)
         for j, (a, b) in enumerate(zip(analytical, again, strict=True)):
-            if not _close(a, b, 0.0, nondet_tol):
-                raise GradcheckError(
-                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
-                    "gives different values, although analytical gradient matches numerical gradient. The tolerance "
-                    f"for nondeterminism was {nondet_tol}. Output {i}, input {j}."
-                )
+            _check_again(a, b, nondet_tol, i, j)
+
+
+def _check_again(a: Any, b: Any, nondet_tol: float, i: int, j: int) -> None:
+    if not _close(a, b, 0.0, nondet_tol):
+        raise GradcheckError(
+            "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+            "different values, although analytical gradient matches numerical gradient. The tolerance for "
+            f"nondeterminism was {nondet_tol}. Output {i}, input {j}."
+        )
 
 
 def _check_forward(func, inputs, found, outputs, eps, rtol, atol) -> None:
     """The derivative along each input element, as ``jvp`` gives it."""
     for j, x in enumerate(found):
-        numerical = _numerical(func, inputs, x, len(outputs), eps)
+        numerical = _numerical(func, inputs, x, outputs, eps)
         rows: list[list] = [[] for _ in outputs]
         for v in _basis(x):
             with passing_tangents():  # a Function's derivative comes from its ``jvp``
@@ -252,10 +264,10 @@ def _check_forward(func, inputs, found, outputs, eps, rtol, atol) -> None:
                 raise GradcheckError(_mismatch("Forward mode: ", i, j, n, a))
 
 
-def _check_fast(func, inputs, found, outputs, eps, rtol, atol) -> bool:
+def _check_fast(func, inputs, found, outputs, eps, rtol, atol, nondet_tol) -> bool:
     """One random number per input and output: u J v, by backward and by a difference along v."""
     rng = np.random.default_rng(0)
-    for x in found:
+    for j, x in enumerate(found):
         v = rng.standard_normal(_reals(x).size)
         v /= max(float(np.linalg.norm(v)), 1e-300)
         steps = list(_element_steps(x))
@@ -264,7 +276,7 @@ def _check_fast(func, inputs, found, outputs, eps, rtol, atol) -> bool:
         for sign in (1, -1):
             for (element, step), part in zip(steps, v, strict=True):
                 element.fill_(element.item() + sign * eps * step * float(part))
-            values.append(_evaluate(func, inputs, len(outputs)))
+            values.append(_evaluate(func, inputs, outputs))
             for (element, _), value in zip(steps, original, strict=True):
                 element.fill_(value)
         for i, output in enumerate(outputs):
@@ -272,13 +284,15 @@ def _check_fast(func, inputs, found, outputs, eps, rtol, atol) -> bool:
             cotangent = output.detach().new_zeros(output.shape)
             for (element, step), part in zip(_element_steps(cotangent), u, strict=True):
                 element.add_(step * float(part))
-            (g,) = grad(output, (x,), cotangent, retain_graph=True, allow_unused=True)
+            g, again = (grad(output, (x,), cotangent, retain_graph=True, allow_unused=True)[0] for _ in range(2))
             analytical = 0.0 if g is None else float(_reals(g) @ v)
             numerical = float((values[0][i] - values[1][i]) @ u) / (2 * eps)
             if not np.isclose(
                 analytical, numerical, rtol=rtol, atol=atol * max(1.0, float(np.abs(u).sum())), equal_nan=True
             ):
                 return False
+            if g is not None:
+                _check_again(_reals(g), _reals(again), nondet_tol, i, j)
     return True
 
 
@@ -414,7 +428,7 @@ def gradcheck(
             return True
         if check_backward_ad and check_undefined_grad:
             _check_undefined(found, outputs)
-        if fast_mode and check_backward_ad and _check_fast(func, inputs, found, outputs, eps, rtol, atol):
+        if fast_mode and check_backward_ad and _check_fast(func, inputs, found, outputs, eps, rtol, atol, nondet_tol):
             pass
         elif check_backward_ad:
             _check_backward(func, inputs, found, outputs, eps, rtol, atol, nondet_tol, check_grad_dtypes)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._schema import read_schema
+from .._warn import warn_caller
 from ..aten import DECLARED
 from .definition import FALLBACKS, KEYS, WAITING, CustomOpDef, device_types_of
 from .registration import checked_tags, register_fake
@@ -121,12 +122,7 @@ class Library:
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         if with_keyset:
             raise NotImplementedError("impl: with_keyset=True: taeda has no sets of dispatch keys to give to fn")
-        if not isinstance(op_name, str) and not hasattr(op_name, "__name__"):
-            raise RuntimeError(
-                f"impl should be passed either a name or an OpOverload object as the first argument, got "
-                f"{type(op_name)}"
-            )
-        name = str(getattr(op_name, "__name__", op_name)).rpartition("::")[2].partition(".")[0]
+        name = _short_name(op_name)
         key = dispatch_key or self.dispatch_key
         given = (f"{self.ns}::{name}", key)
         if not allow_override and given in _implemented:
@@ -188,6 +184,15 @@ def _check_key(key: str) -> None:
         raise RuntimeError(f"could not parse dispatch key: {key}")
 
 
+def _short_name(op: Any) -> str:
+    """The name of an op, given as such or as the op, without namespace and overload."""
+    if not isinstance(op, str) and not hasattr(op, "__name__"):
+        raise RuntimeError(
+            f"impl should be passed either a name or an OpOverload object as the first argument, got {type(op)}"
+        )
+    return str(getattr(op, "__name__", op)).rpartition("::")[2].partition(".")[0]
+
+
 def _define(name: str, schema: str, tags: list) -> None:
     if name in DECLARED:
         raise RuntimeError(
@@ -200,7 +205,9 @@ def _define(name: str, schema: str, tags: list) -> None:
 def _implement(name: str, key: str, function: Callable) -> None:
     _check_key(key)
     if name not in DECLARED:
-        WAITING.setdefault(name, []).append((key, function))  # of PyTorch's own ops it is not used
+        WAITING.setdefault(name, []).append((key, function))
+        if name.startswith("aten::") and key.lower() in KEYS:
+            warn_caller(f"impl: {name} keeps its implementation: those of PyTorch's own ops are not replaced here")
     else:
         DECLARED[name].implement(key, function)
 
@@ -271,7 +278,7 @@ def impl(qualname: Any, types: Any = "", func: Any = None, *, lib: Any = None) -
         for kind in types:
             if kind not in ("", "default"):
                 device_types_of(kind)
-    name = qualname if lib is None or "::" in qualname else f"{lib.ns}::{qualname}"
+    name = qualname if lib is None else f"{lib.ns}::{_short_name(qualname)}"
 
     def decorate(function: Callable) -> Callable:
         for key in types:

@@ -17,7 +17,7 @@ from ..aten import packet
 from ..autograd import no_grad
 from ..ops.table import OPS
 from ..overrides import DisableTorchFunctionSubclass
-from ._python_dispatch import native_call, parts_of, seen_whole
+from ._python_dispatch import TorchDispatchMode, native_call, parts_of, seen_whole
 
 __all__ = ["ask", "dispatch"]
 
@@ -31,12 +31,19 @@ def _tensors(x: Any) -> Iterator[Tensor]:
 
 
 def _ask(func: Any, args: tuple, kwargs: dict) -> Any:
-    """The result of an op of the native library from the first class that handles it: a subclass before its base."""
+    """The result of an op of the native library from the innermost mode, else from the first class that handles it: a
+    subclass before its base."""
     kinds: list[Any] = []
     for x in _tensors((args, *kwargs.values())):
         kind = type(x)
         if kind in DISPATCHING and kind not in kinds:
             kinds.insert(next((i for i, other in enumerate(kinds) if issubclass(kind, other)), len(kinds)), kind)
+    modes = _core.mode_stack()
+    if modes and isinstance(modes[-1], TorchDispatchMode):
+        with _core.modes(modes[:-1]):
+            result = modes[-1].__torch_dispatch__(func, tuple(kinds), args, kwargs)
+        if result is not NotImplemented:
+            return result
     for kind in kinds:
         result = kind.__torch_dispatch__(func, tuple(kinds), args, kwargs)
         if result is not NotImplemented:

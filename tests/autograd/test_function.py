@@ -682,3 +682,21 @@ def test_only_inputs_need_be_marked_dirty():
     with pytest.warns(UserWarning, match="mark_dirty"):
         Triple.apply(x).sum().backward()
     assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_backward_by_two_names():
+    class Twice(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+        @staticmethod
+        def vjp(ctx, g):
+            return g
+
+    with pytest.raises(RuntimeError, match="only implement one of them"):
+        Twice.apply(taeda.ones(1, requires_grad=True)).sum().backward()

@@ -160,3 +160,23 @@ def test_second_derivatives_and_forward_mode_of_complex_functions(name):
     x = leaf(0.3 + 0.2j, 0.9 - 0.5j, -0.4 + 0.8j, dtype=taeda.complex128)
     assert gradcheck(lambda x: function(x, *arguments), (x,), check_forward_ad=True)
     assert gradgradcheck(lambda x: function(x, *arguments), (x,))
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_what_changes_from_call_to_call(fast_mode):
+    class Noisy(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * (1 + 1e-6 * taeda.rand_like(g))
+
+    x = taeda.ones(3, dtype=taeda.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="not reentrant"):
+        gradcheck(Noisy.apply, (x,), fast_mode=fast_mode)
+    assert gradcheck(Noisy.apply, (x,), fast_mode=fast_mode, nondet_tol=1e-5)
+    for what, change in (("shape", lambda x: taeda.cat([x, x])), ("dtype", lambda x: x.float())):
+        with pytest.raises(AssertionError, match=f"same {what}"):
+            gradcheck(lambda x, change=change: change(x) if (x >= 1).all() else x, (x,), fast_mode=fast_mode)

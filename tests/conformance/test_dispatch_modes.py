@@ -535,3 +535,30 @@ def test_dispatch_switched_off():
         with mode, switch():
             f.ones(2) + 1
         assert not mode.ops
+
+
+def test_a_mode_is_asked_before_a_class():
+    for f in (torch, taeda):
+        log = []
+
+        class Wrapped(f.Tensor):
+            @staticmethod
+            def __new__(cls, elem, f=f):
+                made = f.Tensor._make_wrapper_subclass(cls, elem.shape)
+                made.elem = elem
+                return made
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None, log=log):
+                log.append("class")
+                return func(*(getattr(x, "elem", x) for x in args), **(kwargs or {}))
+
+        class Polite(dispatch(f).TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None, log=log, f=f):
+                log.append("mode")
+                return NotImplemented if any(t is not f.Tensor for t in types) else func(*args, **(kwargs or {}))
+
+        x = Wrapped(f.ones(2))
+        with Polite():
+            x.abs()
+        assert log[:3] == ["mode", "class", "mode"]

@@ -326,3 +326,13 @@ def test_a_library_refuses_what_pytorch_refuses():
     library.impl("f", lambda x: x + 1, "CPU", allow_override=False)  # the first library took its own away
     with pytest.raises(NotImplementedError, match="with_keyset"):
         library.impl("f", lambda keys, x: x, "CPU", with_keyset=True)
+
+
+def test_implementations_of_ops_given_as_objects():
+    lib = taeda.library.Library("as_objects", "DEF")
+    lib.define("double(Tensor x) -> Tensor")
+    op = taeda.library.ops.as_objects.double
+    taeda.library.impl(lib, op.default, "CPU")(lambda x: x * 2)
+    assert op(taeda.ones(2)).tolist() == [2.0, 2.0]
+    with pytest.warns(UserWarning, match="aten::sum keeps its implementation"):
+        taeda.library.Library("aten", "IMPL").impl("sum", lambda x: x, "CPU")
