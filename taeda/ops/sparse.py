@@ -212,7 +212,11 @@ class SparseTensor(OfValues):
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
         """The dense tensor; differentiable with respect to the values."""
         dense = self._v.new_zeros(self.shape)
-        dense = index_put(dense, tuple(self._i.unbind(0)), self._v, True) if self.sparse_dim() else self._v.sum(0)
+        dense = (
+            index_put(dense, tuple(self._i.unbind(0)), self._v, True)
+            if self.sparse_dim()
+            else self._v.sum(0, dtype=self.dtype)
+        )
         return dense if dtype is None else dense.to(dtype)
 
     def to_sparse(

@@ -156,6 +156,15 @@ def test_tensors_without_dimensions(value):
                 f.tensor(value).to_sparse(n)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float16"])
+def test_dtype_without_dimensions(dtype):
+    def kept(f):
+        s = f.sparse_coo_tensor(f.zeros(0, 3, dtype=f.int64), f.tensor([1, 1, 255]).to(getattr(f, dtype)), ())
+        return str(s.to_dense().dtype).rpartition(".")[2], s.to_dense().item()
+
+    assert kept(taeda) == kept(torch)
+
+
 def test_what_it_says_of_itself():
     want, got = sample(torch), sample(taeda)
     for ask in ("sparse_dim", "dense_dim", "_nnz", "is_coalesced", "dim", "numel"):
