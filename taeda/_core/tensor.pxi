@@ -734,6 +734,8 @@ cdef class Tensor:
         self.grad_fn_ = None
         self.leaf_grad = False
         self.nr = 0
+        if MODES[0] != NULL:
+            tell_modes(self, self)
         return self
 
     @property

@@ -156,6 +156,13 @@ class Traced(FakeTensor):
     def detach(self) -> Any:
         return _core_detach(self)
 
+    def detach_(self) -> Any:
+        from taeda.ops.callables import detach_
+
+        self.capture.handle(detach_, (self,), {})
+        self.wants_grad = False
+        return self
+
     def __copy__(self) -> Any:
         made = _core_detach(self)
         made.wants_grad = self.wants_grad

@@ -21,6 +21,7 @@ from .marks import (
     Attribute,
     _overload,
     _overload_method,
+    _unwrap_optional,
     annotate,
     export,
     fork,
@@ -36,7 +37,7 @@ from .marks import (
 from .marks import isinstance_of as isinstance
 from .modules import RecursiveScriptModule, ScriptFunction, ScriptModule, TopLevelTracedModule, TracedModule
 from .script import script
-from .tracing import TracerWarning, _get_trace_graph, trace, trace_module
+from .tracing import TracerWarning, TracingCheckError, _get_trace_graph, trace, trace_module
 from .unit import CompilationUnit
 from .writing import save
 

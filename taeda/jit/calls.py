@@ -335,6 +335,8 @@ class Calls(Part):
         value = self.expr(node.args[0])
         if value.type is t:
             return value
+        if t is BOOL and (value.type is STR or value.type.name in ("List", "Dict")):
+            return self.truth(value, node)
         if isinstance(value.type, ClassType):
             return self.call_method(value, f"__{name}__", [], {}, node)
         if value.type.name == "Optional":
@@ -415,9 +417,13 @@ class Calls(Part):
         if not node.args:
             keys: list[ir.Expr] = [ir.Const(k.arg, STR) for k in node.keywords]
             return self._dict_of(keys, [self.expr(k.value) for k in node.keywords], wanted, node)
-        if isinstance(node.args[0], ast.Dict):
-            return self.emit(node.args[0], wanted)
-        return self.op("aten::dict", [self.expr(node.args[0])], {}, node)
+        whole = self.emit(node.args[0], wanted) if isinstance(node.args[0], ast.Dict) else None
+        whole = whole or self.op("aten::dict", [self.expr(node.args[0])], {}, node)
+        if not node.keywords:
+            return whole
+        more = [self.tuple_of_items([ir.Const(k.arg, STR), self.expr(k.value)]) for k in node.keywords]
+        items = [self.op("aten::items", [whole], {}, node), self.list_literal(more, None, node)]
+        return self.op("aten::dict", [self.op("aten::add", items, {}, node)], {}, node)
 
     def _form_tuple(self, node: ast.Call, hint: Type | None) -> Value:
         parts = self.parts(self.emit(node.args[0]), node) if node.args else []

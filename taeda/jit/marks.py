@@ -110,6 +110,12 @@ def annotate(the_type: Any, the_value: T) -> T:
     return the_value
 
 
+def _unwrap_optional(x: T | None) -> T:
+    """``x``, which is not None."""
+    assert x is not None, "Unwrapping null optional"
+    return x
+
+
 def isinstance_of(obj: Any, target_type: Any) -> bool:
     """``isinstance`` that also knows ``List[int]`` and similar types, by the container's elements."""
     import typing
@@ -117,6 +123,9 @@ def isinstance_of(obj: Any, target_type: Any) -> bool:
     kinds: tuple[Any, ...] = target_type if isinstance(target_type, tuple) else (target_type,)
     for kind in kinds:
         origin, args = typing.get_origin(kind), typing.get_args(kind)
+        if kind in (typing.List, typing.Dict, typing.Tuple):  # noqa: UP006
+            name = str(kind).rpartition(".")[2]
+            raise RuntimeError(f"Attempted to use {name} without a contained type. Please add one, e.g. {name}[int]")
         if origin is typing.Union:
             if isinstance_of(obj, args):
                 return True

@@ -158,7 +158,7 @@ class RecursiveScriptModule(ScriptModule):
             original = space.get("_original")  # the scripted module, for functions that stay in Python
             plain = getattr(type(original), name, None)
             if callable(plain) and (is_ignored(plain) or is_unused(plain)):
-                return types.MethodType(plain, self)
+                return types.MethodType(getattr(vars(original).get(name), "__func__", plain), self)
             found = kind.method(name)
             if isinstance(found, ir.Function):
                 return ScriptMethod(self, found)

@@ -90,6 +90,7 @@ _FORMS: dict[Any, str] = {getattr(builtins, name): name for name in FORM_NAMES i
 #: Python's functions of numbers that scripts have.
 _MATH = {getattr(math, name): f"aten::{name}" for name in (*SCALARS, "ldexp") if hasattr(math, name)}
 _MATH[math.remainder] = "aten::mathremainder"
+_MATH[marks._unwrap_optional] = "aten::_unwrap_optional"
 
 
 #: Ops whose list of tensors Python spells out, and where it begins.
@@ -546,17 +547,23 @@ def names_of(fn: Any, cls: Any = None) -> Callable[[str], Any]:
     space = fn.__globals__
 
     def find(name: str) -> Any:
-        if name in cells:
-            try:
+        try:
+            if name in cells:
                 return cells[name].cell_contents
-            except ValueError:
-                raise KeyError(name) from None
-        if name in space:
-            return space[name]
-        if hasattr(builtins, name):
-            return getattr(builtins, name)
+        except ValueError:
+            pass  # not bound yet
+        else:
+            if name in space:
+                return space[name]
+            if hasattr(builtins, name):
+                return getattr(builtins, name)
         if cls is not None and name == cls.__name__:
             return cls
+        noted = [*fn.__annotations__.values()]  # classes around a function may be named in its annotations alone
+        for t in noted:
+            if isinstance(t, type) and t.__name__ == name:
+                return t
+            noted += typing.get_args(t)
         raise KeyError(name)
 
     return _library_names if space.get("__name__") in LIBRARY else find

@@ -61,6 +61,7 @@ def _module_method(module: nn.Module, kind: ClassType, name: str) -> Any:
         if marks.is_unused(fn):
             return raising(fn, kind)
         if marks.is_ignored(fn):
+            fn = getattr(vars(module).get(name), "__func__", fn)  # the object may have another
             return Ignored(fn, result_of(fn))
         declared = marks.OVERLOADS.get(marks.key_of(fn))
         if declared:
@@ -147,6 +148,10 @@ def script_module(
         return memo[id(module)]
     if module is None:
         raise RuntimeError("script: a module is None")
+    prepared = module.__prepare_scriptable__() if shared and hasattr(module, "__prepare_scriptable__") else module
+    if prepared is not module:
+        memo[id(module)] = script_module(prepared, memo)
+        return memo[id(module)]
     kind = ClassType("", True)
     made = memo[id(module)] = RecursiveScriptModule(kind)
     made.__dict__["training"] = module.training

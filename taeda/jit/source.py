@@ -82,12 +82,12 @@ def parse_function(fn: Any) -> tuple[ast.FunctionDef, Source]:
             if isinstance(node, ast.AsyncFunctionDef):
                 source.fail(node, "async functions aren't supported", UnsupportedNodeError)
             if {"slice", "Ellipsis"} & {*fn.__code__.co_names} - fn.__globals__.keys():
-                _write_slices(node)
+                write_slices(node)
             return node, source  # type: ignore[return-value]
     raise CompileError(f"expected a function that is defined with def, got {fn}: lambda expressions aren't supported")
 
 
-def _write_slices(function: ast.AST) -> None:
+def write_slices(function: ast.AST) -> None:
     """``x[slice(a, b), Ellipsis]`` as ``x[a:b, ...]``: code that :mod:`taeda.fx` writes has the former."""
 
     def written(index: ast.expr) -> ast.expr:

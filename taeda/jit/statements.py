@@ -555,8 +555,12 @@ class Statements(Part):
     def _Delete(self, node: ast.Delete, out: list) -> None:
         for target in node.targets:
             if isinstance(target, ast.Subscript):
-                owner = self.expr(target.value)
-                out.append(ir.Do(self.op("aten::Delete", [owner, self.expr(target.slice)], {}, node), node.lineno))
+                owner, key = self.expr(target.value), self.expr(target.slice)
+                if isinstance(owner.type, ClassType):
+                    call = self.value(self.call_method(owner, "__delitem__", [key], {}, node), node)
+                else:
+                    call = self.op("aten::Delete", [owner, key], {}, node)
+                out.append(ir.Do(call, node.lineno))
             elif isinstance(target, ast.Name):
                 self.scopes[-1][target.id] = Missing(f"{target.id} was deleted")
             else:
@@ -620,6 +624,8 @@ class Statements(Part):
             return self.op("aten::Bool", [value], {}, node)
         if value.type is STR:
             return self.op("aten::ne", [value, ir.Const("", STR)], {}, node)
+        if value.type.name in ("List", "Dict"):
+            return self.op("aten::Bool", [self.op("aten::len", [value], {}, node)], {}, node)
         if isinstance(value.type, ClassType):
             method = value.type.method("__bool__") or value.type.method("__len__")
             if method is not None:

@@ -242,8 +242,10 @@ class Recorder(RecordingMode):
         )
 
     def note_detached(self, source: Tensor, made: Tensor) -> None:
-        """``made`` is ``source.detach()`` or ``source.data``, which no op makes."""
-        self.record(self.front.op("aten::detach", [self.express(source)], {}, self.node), made)
+        """``made`` is ``source.detach()`` or ``source.data``, which no op makes, or ``source`` after ``detach_``."""
+        e = self.front.op("aten::detach", [self.express(source)], {}, self.node)
+        self.known.pop(id(made), None)
+        self.record(e, made)
 
     def alive(self) -> list[Any]:
         return self.kept
@@ -395,8 +397,11 @@ class Recorder(RecordingMode):
         variable = self.front.new_variable(f"v{self.front.places}", e.type)
         self.body.append(ir.Assign(variable, e))
         if isinstance(result, (tuple, list)) and e.type.name == "List":
-            for i, part in enumerate(result):
-                self.know(part, self._item(variable, ir.Const(i, INT)))
+            self.know(list(result), variable)
+        elif isinstance(result, dict) and e.type.name == "Dict":
+            self.know(result, variable)
+        elif isinstance(result, Tensor) and e.type.name in ("Optional", "Union", "Any"):
+            self.know(result, ir.Cast(variable, TENSOR))
         elif isinstance(result, (tuple, list)) and e.type.args:
             self.know(tuple(result), variable)
             self._know_named(result, variable)
@@ -473,6 +478,8 @@ class Recorder(RecordingMode):
     def _result(self, x: Any, strict: bool) -> ir.Expr:
         if isinstance(x, Tensor):
             return self.express(x)
+        if isinstance(x, sizes.Traced):
+            return self.front.op("aten::tensor", [self.express(x)], {}, self.node)
         if isinstance(x, tuple):
             return self.front.tuple_of_items([self._result(v, strict) for v in x])
         if isinstance(x, (list, dict)):
@@ -553,10 +560,11 @@ def _type_of_input(x: Any) -> Type:
         return TENSOR
     if isinstance(x, tuple):
         return tuple_of(*map(_type_of_input, x))
-    if isinstance(x, list) and x:
-        return list_of(_type_of_input(x[0]))
-    if isinstance(x, dict) and x:
-        return dict_of(type_of(next(iter(x))), _type_of_input(next(iter(x.values()))))
+    if isinstance(x, (list, dict)) and x:
+        types = list(map(_type_of_input, x.values() if isinstance(x, dict) else x))
+        if any(t != types[0] for t in types):
+            raise RuntimeError(f"jit.trace: a {type(x).__name__} that is an input must have values of one type")
+        return dict_of(type_of(next(iter(x))), types[0]) if isinstance(x, dict) else list_of(types[0])
     raise RuntimeError(
         f"Type '{type(x).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of "
         f"Tensors can be "

@@ -16,7 +16,7 @@ from .errors import Source
 from .frontend import FunctionRef, Sugar, Value
 from .modules import ScriptFunction
 from .python import SourceFrontend
-from .source import annotate
+from .source import annotate, write_slices
 from .types import Type
 
 
@@ -77,6 +77,7 @@ class CompilationUnit:
         for node, source in definitions.values():
             if isinstance(node, ast.FunctionDef):
                 annotate(source, node)
+                write_slices(node)
         known = self._unit.files["__torch__"]
         assert known is not None
         known.update(definitions)

@@ -166,6 +166,7 @@ class _Frame:
     def recompute(self, task: int) -> dict[int, Tensor]:
         made: dict[int, Tensor] = {}
         count = 0
+        early = self.early_stop and not _core.mode_stack()  # a recorder would lose the op within which it stops
         if task != -1:
             _core.at_end_of_task(lambda: self.made.pop(task, None))
 
@@ -175,7 +176,7 @@ class _Frame:
             kept = t.detach()
             if index < len(self.holders) and self.holders[index]() is not None:
                 made[index] = kept
-            if self.early_stop and count == len(self.holders):
+            if early and count == len(self.holders):
                 raise _StopRecomputation
             return kept
 

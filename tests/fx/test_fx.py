@@ -819,3 +819,42 @@ def test_sizes_that_depend_on_values_are_told_of(f):
         warnings.simplefilter("error")
         make_fx(f)(x)  # as PyTorch's
         make_fx(lambda x: x[taeda.tensor([0, 1])], tracing_mode="fake")(x)
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("pool", [nn.functional.max_pool1d, nn.functional.adaptive_max_pool1d])
+def test_gradients_of_other_inputs(pool, again):
+    """What a derivative keeps is of the run, not of the example, also where ``checkpoint`` stops within an op."""
+
+    def function(x):
+        y = (
+            taeda.utils.checkpoint.checkpoint(lambda x: pool(x, 2).tanh(), x, use_reentrant=False)
+            if again
+            else pool(x, 2)
+        )
+        return taeda.autograd.grad(y.sum(), x)[0]
+
+    a, b = taeda.tensor([[1.0, 2.0, 3.0, 4.0]]), taeda.tensor([[2.0, 1.0, 4.0, 3.0]])
+    assert make_fx(function)(a.requires_grad_())(b.requires_grad_()).equal(function(b))
+
+
+def test_detach_in_place_is_recorded():
+    def function(x, w):
+        return (x * w).detach_() * w
+
+    x, w = taeda.ones(2), taeda.tensor([3.0, 4.0], requires_grad=True)
+    exported = taeda.export.export(CallsFunction(function), (x, w)).module()
+    traced = taeda.jit.trace(function, (x, w), check_trace=False)
+    for program in (exported, traced):
+        assert taeda.autograd.grad(program(x, w).sum(), w)[0].tolist() == [3.0, 4.0]
+    slope = make_fx(lambda x, w: taeda.autograd.grad(function(x, w).sum(), w)[0])(x, w)
+    assert slope(2 * x, w).tolist() == [6.0, 8.0]
+
+
+class CallsFunction(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)

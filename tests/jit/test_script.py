@@ -479,3 +479,72 @@ def takes_either(x: taeda.Tensor | list[int]) -> int:
 def test_branches_that_narrow_a_union_differently():
     scripted = taeda.jit.script(takes_a_tensor_or_a_list)
     assert scripted(taeda.ones(3)) == 6 and scripted([1, 2, 3]) == 2
+
+
+def test_a_dict_with_further_keys():
+    def function(d: typing.Dict[str, int]):  # noqa: UP006
+        return (
+            dict(d, baz=3),
+            dict({"a": 1}, b=2),
+            dict([("a", 1)], c=3),
+            dict({chr(65 + i): i for i in range(2)}, foo=2),
+        )
+
+    assert taeda.jit.script(function)({"foo": 1}) == function({"foo": 1})
+
+
+def test_containers_and_texts_as_conditions():
+    def function(a: typing.List[int], d: typing.Dict[str, int], s: str):  # noqa: UP006
+        n = 0
+        if a:
+            n += 1
+        while d:
+            d.popitem()
+            n += 10
+        return n, bool(a), not d, bool(s)
+
+    script = taeda.jit.script(function)
+    assert script([1], {"a": 1}, "") == (11, True, True, False) and script([], {}, "x") == (0, False, True, True)
+
+
+def test_a_module_says_what_is_scripted_in_its_place():
+    class Smooth(nn.SELU):
+        def __prepare_scriptable__(self):
+            return nn.ReLU()
+
+    x = taeda.tensor([-1.0, 1.0])
+    for module in (Smooth(), nn.Sequential(Smooth())):
+        assert taeda.jit.script(module)(x).tolist() == [0.0, 1.0]
+
+
+def test_an_object_has_another_ignored_method():
+    class Net(nn.Module):
+        @taeda.jit.ignore
+        def number(self) -> int:
+            return 1
+
+        def forward(self) -> int:
+            return self.number()
+
+    @taeda.jit.ignore
+    def other(self) -> int:
+        return 2
+
+    net = Net()
+    net.number = other.__get__(net)
+    assert taeda.jit.script(net).number() == taeda.jit.script(net)() == 2
+
+
+def test_small_functions_of_the_language():
+    unit = taeda.jit.CompilationUnit("def f(x: List[int]):\n    return x[slice(1, None)], x[slice(2)]")
+    assert unit.f([1, 2, 3]) == ([2, 3], [1, 2])
+
+    def function(x: typing.Optional[Tensor]):  # noqa: UP045
+        y = taeda.jit._unwrap_optional(x)
+        return complex(y, 1.5)
+
+    assert taeda.jit.script(function)(taeda.tensor(2.0)) == 2 + 1.5j
+    for kind in (typing.List, typing.Dict, typing.Tuple):  # noqa: UP006
+        with pytest.raises(RuntimeError, match="contained type"):
+            taeda.jit.isinstance([1], kind)
+    assert issubclass(taeda.jit.TracingCheckError, Exception)

@@ -523,3 +523,33 @@ def test_an_error_of_the_front_end_is_not_taken_for_a_refusal(monkeypatch):
     monkeypatch.setattr(SourceFrontend, "apply", broken)
     with pytest.raises(TypeError, match="a bug"):
         taeda.jit.trace(lambda x: taeda.relu(x), taeda.ones(2))
+
+
+class NestedResult(nn.Module):
+    def forward(self, x) -> dict[str, tuple[taeda.Tensor, list[taeda.Tensor]]]:
+        return {"a": (x, [x + 1])}
+
+
+def test_what_a_script_gives_in_containers_is_no_constant():
+    script = taeda.jit.script(NestedResult())
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.script = script
+
+        def forward(self, x):
+            first, rest = self.script(x)["a"]
+            return first + rest[0]
+
+    assert taeda.jit.trace(Net(), taeda.ones(1))(taeda.full((2,), 3.0)).tolist() == [7.0, 7.0]
+
+
+def test_numbers_of_sizes_are_results():
+    traced = taeda.jit.trace(lambda x: (x.numel(), x.shape[0] * 2), taeda.ones(2, 3))
+    assert [n.tolist() for n in traced(taeda.ones(4, 5))] == [20, 8]
+
+
+def test_a_list_of_several_types_is_no_input():
+    with pytest.raises(RuntimeError, match="one type"):
+        taeda.jit.trace(lambda x: x[0], ([taeda.ones(1), (taeda.ones(1), taeda.ones(1))],))

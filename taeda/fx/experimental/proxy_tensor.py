@@ -12,7 +12,7 @@ from taeda._core import Op, Tensor
 from taeda.nn import Module, Parameter
 from taeda.nn._recorded import Recorder, distinct, is_value, refuse_storages
 from taeda.ops.meta import place_of
-from taeda.ops.table import trait
+from taeda.ops.table import asked_for, trait
 from taeda.utils import _pytree as pytree
 
 from ... import _core
@@ -217,6 +217,16 @@ class _Recorder(Recorder):
         for x in pytree.tree_leaves((args, kwargs)):
             self.make_anew(x)
             self.of(x)  # as it is before the call
+        rule = trait(function, "decomposition")
+        if (
+            rule is not None
+            and _core.is_recorded()
+            and any(isinstance(x, Tensor) and x.requires_grad for x in pytree.tree_leaves((args, kwargs)))
+        ):  # then it runs, and its ops keep what derivatives need
+            bound = dict(zip(function.params, function.defaults, strict=True))
+            bound |= dict(zip(function.params, args, strict=False)) | kwargs
+            with self.recording(self):
+                return rule(*[bound[name] for name in asked_for(rule)])
         result = function(*args, **kwargs)
         if any(isinstance(x, Tensor) for x in pytree.tree_leaves(result)):
             self.record(function, args, kwargs, result)
