@@ -174,9 +174,10 @@ class _Writer:
     def add_global(self, hint: str, obj: Any) -> str:
         """The name by which code reaches ``obj``."""
         if _names.is_own(obj) and obj is not device and not is_local(obj):
-            if type(obj) not in _names.OPS or _names.space_of(obj) or _names.is_method(obj):
+            private = type(obj) in _names.OPS and not _names.space_of(obj) and not _names.is_method(obj)
+            if not private and not (isinstance(obj, type) and obj.__module__.startswith("taeda.ops.")):
                 return _names.qualified_name(obj)
-            hint = obj.__name__  # no path leads to a private op
+            hint = obj.__name__  # no path leads to a private op, and none that programs share to its arguments' class
         name = self.namespace.create_name(hint.replace(".", "_"), obj)
         if name in self.globals:
             if self.globals[name] is not obj:

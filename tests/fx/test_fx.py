@@ -858,3 +858,12 @@ class CallsFunction(nn.Module):
 
     def forward(self, *args):
         return self.function(*args)
+
+
+def test_sums_of_gradients_are_not_recorded():
+    def function(x):
+        x.cos().sum().backward()
+        return x.grad
+
+    with pytest.raises(RuntimeError, match="Use autograd"):
+        make_fx(function)(taeda.ones(2, requires_grad=True))

@@ -393,3 +393,15 @@ def test_names_that_are_listed_are_there():
             getattr(torch, name)
         """
     )
+
+
+def test_a_recorded_resampling():
+    run(
+        """
+        import torch
+        from torch.fx.experimental.proxy_tensor import make_fx
+        f = lambda x: torch.nn.functional.interpolate(x, scale_factor=1.5)
+        x = torch.rand(1, 2, 4, 4)
+        assert make_fx(f)(x)(x + 1).equal(f(x + 1))
+        """
+    )

@@ -232,6 +232,17 @@ class _Recorder(Recorder):
             self.record(function, args, kwargs, result)
         return result
 
+    def run_backward(
+        self, tensors: list, grads: list, keep: bool, create: bool, inputs: list | None, accumulate: bool
+    ) -> Any:
+        """The derivatives, whose ops are recorded; sums in ``.grad`` are not."""
+        if accumulate:
+            raise RuntimeError(
+                "make_fx: backward() adds to .grad, which a program does not record: it would be the example's in "
+                "every run. Use autograd.grad or func.grad"
+            )
+        return _core.differentiate(tensors, grads, keep, create, inputs, False)
+
     def custom_op(self, op: Any, args: tuple, kwargs: dict) -> Any:
         """A call of an op of the program's own: one step, whatever its implementation computes with."""
         if op.composite:
