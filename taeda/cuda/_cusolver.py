@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _core
-from ..ops.creation import eye
+from ..ops.creation import arange, eye, full
 from ..ops.linalg.lapack import LAPACK_DTYPES, H, columns, empty_columns
 from . import _native
 from ._driver import INT, POINTER, SIZE
@@ -53,6 +53,7 @@ for _letter, _kind in ("S", "or"), ("D", "or"), ("C", "un"), ("Z", "un"):
     for _name, _given in ("gqr", _PRODUCT), ("mqr", _TIMES):
         SIGNATURES[f"cusolverDn{_letter}{_kind}{_name}"] = (*_given, POINTER, INT, POINTER)
         SIGNATURES[f"cusolverDn{_letter}{_kind}{_name}_bufferSize"] = (*_given, POINTER)
+SIGNATURES |= {f"cusolverDn{letter}potrfBatched": (POINTER, INT, INT, POINTER, INT, POINTER, INT) for letter in "SDCZ"}
 LIBRARY = Library("cuSOLVER", "libcusolver.so.12", "nvidia.cu13", "nvidia-cusolver", SIGNATURES)
 
 BLAS_SIGNATURES: dict[str, tuple] = {
@@ -63,6 +64,16 @@ BLAS_SIGNATURES: dict[str, tuple] = {
     f"cublas{letter}trsm_v2_64": (POINTER, INT, INT, INT, INT, _I64, _I64, POINTER, POINTER, _I64, POINTER, _I64)
     for letter in "SDCZ"
 }
+# Of functions for many matrices: tables of addresses on the device, and how many there are.
+_BATCHED: dict[str, tuple] = {
+    "getrf": (INT, POINTER, INT, POINTER, POINTER, INT),
+    "getrs": (INT, INT, INT, POINTER, INT, POINTER, POINTER, INT, POINTER, INT),
+    "geqrf": (INT, INT, POINTER, INT, POINTER, POINTER, INT),
+    "trsm": (INT, INT, INT, INT, INT, INT, POINTER, POINTER, INT, POINTER, INT, INT),
+}
+for _letter in "SDCZ":
+    for _name, _given in _BATCHED.items():
+        BLAS_SIGNATURES[f"cublas{_letter}{_name}Batched"] = POINTER, *_given
 BLAS = Library("cuBLAS", "libcublas.so.13", "nvidia.cu13", "nvidia-cublas", BLAS_SIGNATURES)
 
 #: The names of errors that both have, by the numbers of each.
@@ -75,6 +86,8 @@ _ERRORS = {
 _TYPES = {"float32": 0, "float64": 1, "complex64": 4, "complex128": 5}  # cudaDataType
 _UPLO, _SIDE, _FORM, _DIAGONAL = {"L": 0, "U": 1}, {"L": 0, "R": 1}, {"N": 0, "T": 1, "C": 2}, {"N": 0, "U": 1}
 _BLAS_WORK = 4 << 20  # bytes
+#: Several matrices of up to so many rows and columns are one call, which has a block of threads for each.
+SMALL = 128
 
 
 def _call(library: Library, name: str, *args: Any) -> None:
@@ -113,12 +126,37 @@ class _Matrices:
         self.solver = self.parameters = 0
         self.area: Any = None  # for work on the device; the matrices take turns at it
         self.own: Any = None  # and on the host, with its size
+        self.tables: list = []
 
     def at(self, x: Any, i: int) -> int:
         """The address of what matrix ``i`` has of ``x``: its part, or all where it is ``(x,)``."""
         if isinstance(x, tuple):
             return address(x[0])
         return address(x) + i * (x.numel() // self.count) * x.element_size()
+
+    def small(self, *sizes: int) -> bool:
+        """Whether one call computes all matrices."""
+        return self.count > 1 and max(sizes) <= SMALL
+
+    def table(self, x: Any) -> int:
+        """The address of a table on the device: where each matrix has its part of ``x``."""
+        first = self.at(x, 0)
+        step = self.at(x, 1) - first
+        made = arange(first, first + self.count * step, step) if step else full((self.count,), first)
+        self.tables.append(made)
+        return address(made)
+
+    def blas(self) -> int:
+        """The handle of cuBLAS, with a work area."""
+        handle = self.handles.handle(BLAS, "cublasCreate_v2")
+        self.blas_area = _core.empty((_BLAS_WORK,), _core.uint8)
+        _call(BLAS, "cublasSetStream_v2", handle, self.stream)
+        _call(BLAS, "cublasSetWorkspace_v2", handle, address(self.blas_area), _BLAS_WORK)
+        return handle
+
+    def batch(self, name: str, *args: Any) -> None:
+        """``cublas<letter><name>Batched``."""
+        _call(BLAS, f"cublas{self.letter}{name}Batched", self.blas(), *args, self.count)
 
     def begin(self) -> None:
         self.solver = self.handles.handle(LIBRARY, "cusolverDnCreate")
@@ -153,11 +191,18 @@ class _Matrices:
 
 
 def _potrf(x: _Matrices, uplo: str, n: int, A: Any, lead: int, info: Any) -> None:
+    if x.small(n):
+        name = f"cusolverDn{x.letter}potrfBatched"
+        _call(LIBRARY, name, x.solver, _UPLO[uplo], n, x.table(A), lead, x.at(info, 0), x.count)
+        return
     for i in range(x.count):
         x.solve("potrf", i, (_UPLO[uplo], n, x.type, x.at(A, i), lead, x.type), info)
 
 
 def _getrf(x: _Matrices, m: int, n: int, A: Any, lead: int, pivots: Any, info: Any) -> None:
+    if m == n and x.small(n) and not BLAS.why_none:
+        x.batch("getrf", n, x.table(A), lead, x.at(pivots, 0), x.at(info, 0))
+        return
     wide = _core.empty(pivots.shape, _core.int64)
     for i in range(x.count):
         x.solve("getrf", i, (m, n, x.type, x.at(A, i), lead, x.type), info, wide)
@@ -168,6 +213,10 @@ def _getrs(
     x: _Matrices, form: str, n: int, width: int, A: Any, lead: int, pivots: Any, B: Any, ldb: int, info: Any
 ) -> None:
     shared = isinstance(pivots, tuple)
+    if not shared and x.small(n, width) and not BLAS.why_none:
+        at = x.table(A), lead, x.at(pivots, 0), x.table(B), ldb
+        x.batch("getrs", _FORM[form], n, width, *at, ctypes.byref(INT()))
+        return
     narrow = pivots[0] if shared else pivots
     wide = _core.empty(narrow.shape, _core.int64)
     _core.copy_tensor(wide, narrow)
@@ -186,6 +235,9 @@ def _getri(x: _Matrices, n: int, A: Any, lead: int, pivots: Any, work: Any, info
 
 
 def _geqrf(x: _Matrices, m: int, n: int, A: Any, lead: int, tau: Any, work: Any, info: Any) -> None:
+    if x.small(m, n) and not BLAS.why_none:
+        x.batch("geqrf", m, n, x.table(A), lead, x.table(tau), ctypes.byref(INT()))
+        return
     for i in range(x.count):
         x.solve("geqrf", i, (m, n, x.type, x.at(A, i), lead, x.type, x.at(tau, i), x.type), info)
 
@@ -236,16 +288,14 @@ def _trsm(
     x: _Matrices, side: str, uplo: str, form: str, diagonal: str, m: int, n: int, one: Any, A: Any, lead: int, B: Any,
     ldb: int,
 ) -> None:  # fmt: skip
-    handle = x.handles.handle(BLAS, "cublasCreate_v2")
-    area, factor = _core.empty((_BLAS_WORK,), _core.uint8), (ctypes.c_double * 2)(1.0, 0.0)
-    alpha = (ctypes.c_float * 2)(1.0, 0.0) if x.letter in "SC" else factor
-    _call(BLAS, "cublasSetStream_v2", handle, x.stream)
-    _call(BLAS, "cublasSetWorkspace_v2", handle, address(area), _BLAS_WORK)
+    alpha = (ctypes.c_float * 2)(1.0, 0.0) if x.letter in "SC" else (ctypes.c_double * 2)(1.0, 0.0)
+    given = _SIDE[side], _UPLO[uplo], _FORM[form], _DIAGONAL[diagonal], m, n, alpha
+    if x.small(m, n):
+        x.batch("trsm", *given, x.table(A), lead, x.table(B), ldb)
+        return
+    handle = x.blas()
     for i in range(x.count):
-        _call(
-            BLAS, f"cublas{x.letter}trsm_v2_64", handle, _SIDE[side], _UPLO[uplo], _FORM[form], _DIAGONAL[diagonal],
-            m, n, alpha, x.at(A, i), lead, x.at(B, i), ldb,
-        )  # fmt: skip
+        _call(BLAS, f"cublas{x.letter}trsm_v2_64", handle, *given, x.at(A, i), lead, x.at(B, i), ldb)
 
 
 _BY_SOLVER: dict[str, Callable] = {

@@ -226,6 +226,14 @@ LINEAR = {
 }  # fmt: skip
 
 
+def called_for(runs, batch, name):
+    """What runs for one matrix or for two, which are one call where there is a function for it."""
+    if not batch:
+        return runs
+    one = {"potrf", "getrs", "geqrf", "trsm", *(() if name == "lu_factor_ex" else ("getrf",))}
+    return [call for run in runs for call in ([f"{run}Batched"] if run in one else [run] * 2)]
+
+
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.complex128])
 @pytest.mark.parametrize("name", LINEAR)
 def test_linear_algebra(name, dtype):
@@ -239,7 +247,7 @@ def test_linear_algebra(name, dtype):
         there, calls = counted(lambda g=given: function(*(x.cuda() for x in g)), cusolver())
         here = function(*given)
         if runs is not None:
-            assert sorted(calls + cublas().calls) == sorted(runs * (2 if batch else 1))
+            assert sorted(calls + cublas().calls) == sorted(called_for(runs, batch, name))
         for x, y in zip(*((r if isinstance(r, tuple) else (r,)) for r in (there, here)), strict=True):
             assert x.is_cuda and x.dtype is y.dtype and x.stride() == y.stride()
             taeda.testing.assert_close(x.cpu(), y, rtol=1e-4, atol=1e-5)
@@ -298,6 +306,49 @@ def test_factors_on_two_streams_and_devices():
             taeda.testing.assert_close(found.cpu(), linalg.inv(x * factor))
     finally:
         driver().check("fast")
+
+
+@pytest.mark.parametrize("order", [None, 3, 8])
+def test_many_small_matrices_are_one_call(order, monkeypatch):
+    """In orders of streams that few programs expect, with races looked for; and one after the other where they are
+    large."""
+    x = made(7, 6, 6) + 6 * taeda.eye(6)
+    driver().check("full", order)
+    try:
+        stream, given = cuda.Stream(), x.cuda()
+        stream.wait_stream(cuda.default_stream())
+        with cuda.stream(stream):
+            one = linalg.solve(given, given[..., :2] * 2)
+        other = linalg.cholesky(given @ given.mT), linalg.qr(given).R.abs(), linalg.inv(given[::2])
+        cuda.synchronize()
+    finally:
+        driver().check("fast")
+    taeda.testing.assert_close(one.cpu(), 2 * taeda.eye(6)[:, :2].expand(7, 6, 2), rtol=1e-4, atol=1e-5)
+    want = linalg.cholesky(x @ x.mT), linalg.qr(x).R.abs(), linalg.inv(x[::2])
+    taeda.testing.assert_close([y.cpu() for y in other], list(want), rtol=1e-4, atol=1e-4)
+    monkeypatch.setattr(_cusolver, "SMALL", 5)
+    large, calls = counted(lambda: linalg.cholesky(given @ given.mT), cusolver())
+    assert calls == ["potrf"] * 7
+    taeda.testing.assert_close(large, other[0], rtol=1e-5, atol=1e-5)
+
+
+def test_tables_of_addresses_are_looked_at():
+    """When the work is done, as they may be written before that on the device."""
+    x = made(2, 4, 4).cuda()
+    pivots, codes = (taeda.zeros(n, dtype=taeda.int32, device="cuda") for n in (8, 2))
+    with cuda.device(0), calling(0) as (stream,):
+        context = driver().context()
+        matrices = _cusolver._Matrices(_cusolver._handles[0], x.dtype, 2, stream)
+        with pytest.raises(RuntimeError, match="INVALID_VALUE"):
+            matrices.batch("getrf", 4, matrices.table(x), 2, pivots.data_ptr(), codes.data_ptr())
+        assert "a leading dimension of 2" in driver().faults.pop().message
+        wrong = taeda.tensor([x.data_ptr(), 8]).cuda()
+        matrices.batch("getrf", 4, wrong.data_ptr(), 4, pivots.data_ptr(), codes.data_ptr())
+        with pytest.raises(cuda.CudaError, match="LAUNCH_FAILED"):
+            cuda.synchronize()
+    assert "matrix 1: 0x8 is no memory of the device" in driver().faults[0].message
+    driver().faults.clear()
+    context.error = 0  # on a GPU the context would be lost
 
 
 def test_work_areas_are_asked_for():

@@ -34,6 +34,7 @@ for _letter in "SDCZ":
     for _name, _args in (("gqr", _PRODUCT), ("mqr", _TIMES)):
         full = f"cusolverDn{_letter}{'or' if _letter in 'SD' else 'un'}{_name}"
         SIGNATURES[full], SIGNATURES[f"{full}_bufferSize"] = (P, *_args, P, I, P), (P, *_args, P)
+SIGNATURES |= {f"cusolverDn{letter}potrfBatched": (P, I, I, P, I, P, I) for letter in "SDCZ"}
 DTYPES = {0: "f4", 1: "f8", 4: "c8", 5: "c16"}
 LETTERS = {"S": "f4", "D": "f8", "C": "c8", "Z": "c16"}
 NOT_INITIALIZED, INVALID, EXECUTION_FAILED, INTERNAL = 1, 3, 6, 7
@@ -152,7 +153,7 @@ class Cusolver(StandIn):
             raise AttributeError(name)
         if name.startswith("cusolverDnX") and name.endswith("_bufferSize"):
             return lambda handle, parameters, *args: self.sizes(handle, parameters, *args[-2:])
-        kind, what = LETTERS[name[10]], name[13:]
+        kind, what = LETTERS[name[10]], name[11 if name.endswith("Batched") else 13 :]
         if what.endswith("_bufferSize"):
             return lambda handle, *args: (self.take(handle, Handle), put(args[-1], 16, I))
         return functools.partial(getattr(self, what), kind)
@@ -290,6 +291,17 @@ class Cusolver(StandIn):
             a[...] = np.nan
 
         self.x("gesvd", handle, parameters, operands, do, *end)
+
+    def potrfBatched(self, kind, handle, uplo, n, A, lead, info, count):
+        def do(i, a, code):
+            code[i] = potrf(a, uplo == 1)
+
+        h = self.take(handle, Handle)
+        if lead < max(n, 1) or count < 1:
+            raise self.refuse(f"{count} matrices, a leading dimension of {lead}")
+        tables = [(A, lambda at: self.matrix(kind, n, n, at, lead))]
+        others = [Operand(info, "i4", (count,), writes=True)]
+        self.queue_batch("potrfBatched", self.driver.stream(h.stream), count, tables, others, do)
 
     def gqr(self, kind, handle, m, n, k, A, lead, tau, work, size, info):
         def do(a, t):

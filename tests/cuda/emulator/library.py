@@ -121,6 +121,62 @@ class StandIn:
             raise self.refuse("the handle is one of another device than the current one")
         return thing
 
+    def places(self, context: Any, operands: list[Operand]) -> list[int]:
+        """Where the operands of work are in the host's memory."""
+        places = []
+        for x in operands:
+            if x.address % x.dtype.itemsize:
+                raise self.refuse(f"{x.address:#x} is no address of a {x.dtype}")
+            if self.driver.memory.arena(x.address) is not context.arena:
+                raise self.refuse(f"{x.address:#x} is no memory of the device")
+            places.append(self.driver.on_device(x.address, x.nbytes))
+        for i, a in enumerate(operands):
+            for b in operands[:i]:
+                apart = a.address + a.nbytes <= b.address or b.address + b.nbytes <= a.address
+                if (a.writes or b.writes) and not apart and a.address != b.address:
+                    raise self.refuse("operands overlap")
+        return places
+
+    def run_on(self, context: Any, operands: list[Operand], places: list[int], do: Callable) -> None:
+        """Run ``do`` of the operands as arrays. What is read must have been written."""
+        delta = self.driver.memory.delta
+        for x, at in zip(operands, places, strict=True):
+            states = x.states(at + delta)
+            if not (states & 1).all() or (states & 8).any():
+                raise Missing(x.address, x.nbytes, "copy")
+            if x.reads and not (states & 2).all():
+                raise Failed(f"{x.shape} {x.dtype} at {x.address:#x}: some were never written")
+            self.driver.touch(context, [(x.address, at, x.writes)], x.nbytes)
+        do(*(x.array(at) for x, at in zip(operands, places, strict=True)))
+        for x, at in zip(operands, places, strict=True):
+            if x.writes:
+                x.states(at + delta)[...] = WRITTEN
+
+    def queue_batch(
+        self, name: str, stream: Any, count: int, tables: list[tuple[int, Callable[[int], Operand]]],
+        others: list[Operand], do: Callable,
+    ) -> Any:  # fmt: skip
+        """Work on ``count`` matrices whose addresses are in tables on the device, which are read when the work is done.
+
+        Args:
+            tables: of each its address, and the operand at an address that is in it.
+            others: further operands.
+            do: gets the number of a matrix, its operands and the others.
+        """
+
+        def run(*arrays: np.ndarray) -> None:
+            listed, rest = arrays[: len(tables)], arrays[len(tables) :]
+            for i in range(count):
+                operands = [make(int(at[i])) for at, (_, make) in zip(listed, tables, strict=True)]
+                try:
+                    places = self.places(stream.context, operands)
+                except Refused as error:
+                    raise Failed(f"matrix {i}: {error.args[1]}") from None
+                self.run_on(stream.context, operands, places, lambda *of, i=i: do(i, *of, *rest))
+
+        given = [Operand(at, "u8", (count,)) for at, _ in tables]
+        return self.queue(name, stream, [*given, *others], run)
+
     def queue(
         self, name: str, stream: Any, operands: list[Operand], do: Callable, alive: Callable = lambda: True
     ) -> Any:
@@ -129,39 +185,14 @@ class StandIn:
         if context is not self.context():
             raise self.refuse("the stream is one of another device than the current one")
         operands = [x for x in operands if x.nbytes]
-        places = []
-        for x in operands:
-            if x.address % x.dtype.itemsize:
-                raise self.refuse(f"{x.address:#x} is no address of a {x.dtype}")
-            if driver.memory.arena(x.address) is not context.arena:
-                raise self.refuse(f"{x.address:#x} is no memory of the device")
-            places.append(driver.on_device(x.address, x.nbytes))
-        for i, a in enumerate(operands):
-            for b in operands[:i]:
-                apart = a.address + a.nbytes <= b.address or b.address + b.nbytes <= a.address
-                if (a.writes or b.writes) and not apart and a.address != b.address:
-                    raise self.refuse("operands overlap")
+        places = self.places(context, operands)
         self.calls.append(name)
-        delta = driver.memory.delta
-
-        def run() -> None:
-            if not alive():
-                raise Failed("its handle was destroyed before the work was done")
-            for x, at in zip(operands, places, strict=True):
-                states = x.states(at + delta)
-                if not (states & 1).all() or (states & 8).any():
-                    raise Missing(x.address, x.nbytes, "copy")
-                if x.reads and not (states & 2).all():
-                    raise Failed(f"{x.shape} {x.dtype} at {x.address:#x}: some were never written")
-                driver.touch(context, [(x.address, at, x.writes)], x.nbytes)
-            do(*(x.array(at) for x, at in zip(operands, places, strict=True)))
-            for x, at in zip(operands, places, strict=True):
-                if x.writes:
-                    x.states(at + delta)[...] = WRITTEN
 
         def guarded() -> None:
             try:
-                run()
+                if not alive():
+                    raise Failed("its handle was destroyed before the work was done")
+                self.run_on(context, operands, places, do)
             except Failed as error:
                 driver.faults.append(Fault(self.name, f"{name}: {error.name}", 719))
                 context.error = 719
