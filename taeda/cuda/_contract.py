@@ -19,6 +19,7 @@ from .._core.gemm import take_halves
 from .._core.random import draw_there
 from .._core.unfolded import take_tiles
 from ..kernels.copy import copy_item
+from ..kernels.gemm import add_parts
 from ..kernels.host_functions import NAMES, host_function
 from ..kernels.ir import TYPES, Function
 from ..kernels.target import Target
@@ -127,6 +128,11 @@ def item_kernel(item: int) -> int:
     f = Function("copy_item", vector_bytes=_compile.BASE.vector_bytes)
     copy_item(f, f.data(0), f.data(1), item)
     return add_kernel(f)
+
+
+def parts_kernel(row: int) -> int:
+    """The address of the kernel that adds the parts of the sums of that row's products."""
+    return add_parts(_rows[row].products)
 
 
 #: What the core launches and no kernel of its own runs.
@@ -354,7 +360,7 @@ def find() -> str | None:
     except (_driver.MissingError, _driver.CudaError) as error:
         _why = str(error)
         return _why
-    _native.set_hooks(_driver.error_of, entry, host_launch, item_kernel, HOOKS["explain"], _join)
+    _native.set_hooks(_driver.error_of, entry, host_launch, item_kernel, parts_kernel, HOOKS["explain"], _join)
     contexts = [get(POINTER, "cuDevicePrimaryCtxRetain", device.handle) for device in made]
     number = register_device("cuda", made.__getitem__, len(made))
     _native.take_devices(number, contexts, os.environ.get("TAEDA_CUDA_BLOCKING") == "1")

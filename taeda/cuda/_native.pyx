@@ -115,6 +115,7 @@ cdef object ERROR = None      # error(result, what): the exception for a result 
 cdef object BUILD = None      # build(kernel, pointers, words, inner, form): the entry of a kernel, an address
 cdef object HOST_FUNCTIONS = None   # (number, address): the kernel of a function of the core, or a Way of launching
 cdef object ITEM = None       # item(nbytes): the kernel that copies one item, an address
+cdef object PARTS = None      # parts(row): the kernel that adds the parts of a product's sums, an address
 cdef object EXPLAIN = None    # explain(memory, bytes): the message where there is no more
 cdef kernel_t ELEMENTS = NULL  # `run_piece`, once it was launched
 cdef int FIRST = 0            # the number of device 0
@@ -122,11 +123,12 @@ cdef void* contexts[MOST_DEVICES]   # by index
 cdef bint forked = False      # this process was forked from one that used a device
 
 
-def set_hooks(error, build, host_function, item, explain, join):
+def set_hooks(error, build, host_function, item, parts, explain, join):
     """Set what this module calls for what is rare: errors, a kernel's first launch, launches of functions of the core,
     a lack of memory."""
-    global ERROR, BUILD, HOST_FUNCTIONS, ITEM, EXPLAIN, JOIN
-    ERROR, BUILD, HOST_FUNCTIONS, ITEM, EXPLAIN, JOIN = error, build, host_function, item, explain, join
+    global ERROR, BUILD, HOST_FUNCTIONS, ITEM, PARTS, EXPLAIN, JOIN
+    ERROR, BUILD, HOST_FUNCTIONS, ITEM, PARTS = error, build, host_function, item, parts
+    EXPLAIN, JOIN = explain, join
 
 
 def after_fork():
@@ -920,6 +922,7 @@ cdef enum:
     MOST_SLOTS = 1 << 28       # bytes
     TILED_FROM = 16            # rows, columns and depth of products that are computed by tiles
     MANY_TILES = 128           # so many large ones keep a GPU busy
+    FEW_NUMBERS = 1 << 14      # a product of so few leaves much of a GPU idle
 
 cdef enum Schedule:
     IN_UNITS, IN_ELEMENTS, IN_TILES, IN_SLOTS, IN_PRODUCTS
@@ -1207,9 +1210,54 @@ def set_product(function, double least):
     MULTIPLY, MULTIPLY_FROM = function, least
 
 
+cdef dict part_kernels = {}    # (index, row): the kernel that adds the parts of its sums
+
+
+cdef int launch_in_parts(int index, Kernel* k, char** ptr, const ProductArgs* whole) except -1:
+    """The blocks of a product's sums at the same time, as products of their own; then they are added in their order."""
+    cdef ProductArgs p = whole[0]
+    cdef int64_t each = p.m * p.n * k.number, full = p.k // p.kc, blocks = (p.k + p.kc - 1) // p.kc
+    cdef void* memory = memory_of(index).allocate(blocks * each, current_streams[index])
+    cdef char* at[4]
+    cdef uintptr_t kernel
+    if (index, row_at(k)) not in part_kernels:
+        part_kernels[index, row_at(k)] = PARTS(row_at(k))
+    kernel = part_kernels[index, row_at(k)]
+    at[0], at[1], at[2], at[3] = <char*>memory, ptr[1], ptr[2], <char*>memory
+    p.init, p.n1, p.k, p.c_m, p.c_n = 0, full, p.kc, p.n * k.number, k.number
+    p.a_b0 = p.b_b0 = p.c_b0 = p.d_b0 = p.d_b1 = p.d_m = p.d_n = 0
+    p.a_b1, p.b_b1, p.c_b1 = p.kc * p.a_k, p.kc * p.b_k, each
+    try:
+        launch_own_product(index, k, at, 4, <int64_t*>&p, sizeof(p) // 8, full * p.m * p.n)
+        if full < blocks:
+            at[0], at[1], at[2] = at[0] + full * each, at[1] + full * p.a_b1, at[2] + full * p.b_b1
+            p.n1, p.k = 1, whole.k - full * p.kc
+            launch_own_product(index, k, at, 4, <int64_t*>&p, sizeof(p) // 8, p.m * p.n)
+        at[0], at[1], at[2], at[3] = ptr[0], <char*>memory, <char*>memory, ptr[3]
+        enqueue(index, <Kernel*>kernel, at, 4, <const int64_t*>whole, sizeof(p) // 8, p.m * p.n)
+    finally:
+        memory_of(index).release(memory)
+    return 0
+
+
 cdef int launch_product(int index, Kernel* k, char** ptr, int nptr, const int64_t* arg, int narg,
                         int64_t total) except -1:
-    """``product_elements``: a product by tiles where it has the size for it, else a thread for each element.
+    """``product_elements``: by a library if it can; else a product of few numbers in parts, where its sums are in
+    blocks."""
+    cdef const ProductArgs* p = <const ProductArgs*>arg
+    cdef int i
+    if (MULTIPLY is not None and <double>total * p.k >= MULTIPLY_FROM and min(p.m, p.n, p.k) >= TILED_FROM
+            and MULTIPLY(index, row_at(k), total // (p.m * p.n), tuple([<uintptr_t>ptr[i] for i in range(4)]),
+                         tuple([arg[i] for i in range(sizeof(p[0]) // 8)]))):
+        return 0
+    if p.kc < p.k and total == p.m * p.n and total <= FEW_NUMBERS and k.number > 2:
+        return launch_in_parts(index, k, ptr, p)
+    return launch_own_product(index, k, ptr, nptr, arg, narg, total)
+
+
+cdef int launch_own_product(int index, Kernel* k, char** ptr, int nptr, const int64_t* arg, int narg,
+                            int64_t total) except -1:
+    """A product by tiles where it has the size for it, else a thread for each element.
 
     A result with contiguous columns is computed as the transposed product.
     """
@@ -1223,11 +1271,6 @@ cdef int launch_product(int index, Kernel* k, char** ptr, int nptr, const int64_
     cdef int addend = <int>p.init
     cdef void* function
     cdef Form form = PLAIN
-    cdef int i
-    if (MULTIPLY is not None and <double>total * p.k >= MULTIPLY_FROM and min(p.m, p.n, p.k) >= TILED_FROM
-            and MULTIPLY(index, row_at(k), total // (p.m * p.n), tuple([<uintptr_t>ptr[i] for i in range(4)]),
-                         tuple([arg[i] for i in range(sizeof(p) // 8)]))):
-        return 0
     if min(p.m, p.n, p.k) < TILED_FROM or several and p.kc % (4 * per):
         return enqueue(index, k, ptr, nptr, arg, narg, total)
     batch = total // (p.m * p.n)

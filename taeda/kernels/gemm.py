@@ -16,7 +16,7 @@ k.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .build import kernel
 from .copy import CARRIER, copy_item
@@ -457,6 +457,22 @@ def panel_product(f: Function, dtype: str) -> None:
     _by_width(f, rows, columns, f.lanes(t), (*(f.data(i) for i in range(5)), columns, m, packed))
 
 
+def _add_blocks(f: Function, g: dict[str, Value], t: Type, acc: Type, d: Value, carry: list, block: Callable) -> Value:
+    """The blocks of a sum, each added to the sum so far. ``block(first, *carry)`` gives the block that begins there,
+    and what is carried on; ``d``: see :data:`ELEMENT_ARGS`.
+    """
+    spare = f.scratch(acc.bytes)
+    f.store(spare, f.const(acc, 0))
+    with f.when(g["init"] == 1):
+        f.store(spare, f.load(d, t).to(acc))
+    with f.loop(0, g["k"], g["kc"], carry=[f.load(spare, acc), *carry]) as B:
+        total, *rest = B.carry
+        made, *rest = block(B.index, *rest)
+        alone = (g["init"] == 0) & (B.index == 0)
+        B.carry = (f.select(alone, made, made + total), *rest)
+    return B.carry[0]
+
+
 @kernel
 def product_elements(f: Function, dtype: str) -> None:
     """``a @ b + d`` with a task for each element; see :data:`ELEMENT_ARGS`. Floats of 16 bits are summed in
@@ -476,21 +492,33 @@ def product_elements(f: Function, dtype: str) -> None:
         )
         a, b = f.offset(a, i * g["a_m"]), f.offset(b, j * g["b_n"])
         c, d = (f.offset(p, i * g[f"{s}_m"] + j * g[f"{s}_n"]) for p, s in ((c, "c"), (d, "d")))
-        spare = f.scratch(acc.bytes)
-        f.store(spare, zero)
-        with f.when(g["init"] == 1):
-            f.store(spare, f.load(d, t).to(acc))
-        with f.loop(0, g["k"], g["kc"], carry=[f.load(spare, acc), a, b]) as B:
-            total, at_a, at_b = B.carry
-            stop = smaller(f, B.index + g["kc"], g["k"])
-            with f.loop(B.index, stop, carry=[zero, at_a, at_b]) as K:
+
+        def block(first: Value, at_a: Value, at_b: Value) -> tuple:
+            stop = smaller(f, first + g["kc"], g["k"])
+            with f.loop(first, stop, carry=[zero, at_a, at_b]) as K:
                 sum_so_far, x, y = K.carry
                 sum_so_far = multiply_add(f, f.load(x, t).to(acc), f.load(y, t).to(acc), sum_so_far)
                 K.carry = (sum_so_far, f.offset(x, g["a_k"]), f.offset(y, g["b_k"]))
-            block, at_a, at_b = K.carry
-            alone = (g["init"] == 0) & (B.index == 0)
-            B.carry = (f.select(alone, block, block + total), at_a, at_b)
-        f.store(c, B.carry[0].to(t))
+            return K.carry
+
+        f.store(c, _add_blocks(f, g, t, acc, d, [a, b], block).to(t))
+
+
+@kernel
+def add_parts(f: Function, dtype: str) -> None:
+    """The sums of :func:`product_elements`, of one matrix, whose blocks are in memory: ``ptr = [c, parts, parts, d]``,
+    with parts ``[block, m, n]``. A task adds those of one element.
+    """
+    t = TYPES[dtype]
+    g = {name: f.size(i) for i, name in enumerate(ELEMENT_ARGS)}
+    with f.loop(f.begin, f.end) as T:
+        i, j = T.index / g["n"], T.index % g["n"]
+        c, d = (f.offset(f.data(n), i * g[f"{s}_m"] + j * g[f"{s}_n"]) for n, s in ((0, "c"), (3, "d")))
+
+        def block(first: Value, part: Value) -> tuple:
+            return f.load(part, t), f.offset(part, g["m"] * g["n"] * t.bytes)
+
+        f.store(c, _add_blocks(f, g, t, t, d, [f.offset(f.data(1), T.index * t.bytes)], block))
 
 
 @kernel

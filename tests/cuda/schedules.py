@@ -421,6 +421,39 @@ def test_products_of_other_forms(f, shapes):
     same(f, *(drawn(*shape, seed=i) for i, shape in enumerate(shapes)))
 
 
+@pytest.mark.parametrize("f, m, n, k, dtype", [
+    (lambda a, b, c: a @ b, 3, 20, 1500, taeda.float32),  # the last block is shorter
+    (lambda a, b, c: a @ b, 17, 20, 1024, taeda.float64),
+    (lambda a, b, c: a @ b, 1, 7, 2000, taeda.int32),
+    (lambda a, b, c: a @ b, 40, 48, 1300, taeda.float32),
+    (lambda a, b, c: b.t() @ a.t(), 40, 48, 1300, taeda.float32),
+    (lambda a, b, c: taeda.addmm(c, a, b, beta=2), 33, 17, 4160, taeda.float32),
+    (lambda a, b, c: taeda.addmm(c[0], a, b), 2, 64, 900, taeda.float32),
+    (lambda a, b, c: taeda.addmm(c[:, :1], a[:, 3:], b[3:]), 20, 20, 2100, taeda.float64),
+])  # fmt: skip
+def test_long_sums_of_few_numbers_are_computed_in_parts(f, m, n, k, dtype):
+    """At the same time, in any order of blocks: as the same sums in one thread."""
+    xs = [drawn(*shape, dtype=dtype, seed=i) for i, shape in enumerate(((m, k), (k, n), (m, n)))]
+    product(f, *xs)
+    assert any(name.startswith("add_parts") for name in driver().counters)
+    driver().check("full", 3)
+    try:
+        same(f, *xs)
+        assert not driver().faults
+    finally:
+        driver().check("fast")
+
+
+def test_a_graph_adds_parts():
+    a, b = drawn(4, 1500).cuda(), drawn(1500, 24, seed=6).cuda()
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        y = a @ b
+    a.mul_(2)
+    graph.replay()
+    assert y.equal(a @ b)
+
+
 def close(f, *xs):
     """As :func:`product`, of numbers of 16 bits: the order of the matrix units' sums is not known."""
     there = [x.cuda() for x in xs]

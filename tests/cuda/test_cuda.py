@@ -160,7 +160,7 @@ def test_programs_give_the_bits_of_the_cpu():
 
 @pytest.mark.parametrize("exact", ["0", "1"])
 def test_products_of_sixteen_bits_may_be_exact(exact):
-    """By matrix units blocks of k are multiples of 32, else the CPU's: here 176 of 528, after three copies."""
+    """By matrix units blocks of k are multiples of 32, else the CPU's: here 176 of 528, after three copies; a kernel adds them."""
     code = (
         "import taeda\nfrom tests.cuda.emulator import driver\n"
         "a, b = (taeda.randn(s, generator=taeda.Generator().manual_seed(3)).half() for s in ((24, 528), (528, 64)))\n"
@@ -169,7 +169,7 @@ def test_products_of_sixteen_bits_may_be_exact(exact):
     )
     out = emulated("-c", code, TAEDA_CUDA_EXACT=exact, TAEDA_TARGET="lane")
     same, kernels = out.split()
-    assert kernels == ("1" if exact == "0" else "4") and (same == "True" or exact == "0")
+    assert kernels == ("1" if exact == "0" else "5") and (same == "True" or exact == "0")
 
 
 @pytest.mark.timeout(600)
