@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,15 +16,13 @@ from ..ops.creation import ones_like
 from ..profiler.table import format_memory, format_time
 from ._calls import Call, Record, Value, record, tensors
 from ._layout import Box, Wire, draw_svg
-from ._summary import describe_outputs, title, with_unit
+from ._summary import describe_outputs, longest_repeat, title, with_several, with_unit
 from .dot import _quote
 
 __all__ = ["Drawing", "draw"]
 
 #: The largest number of boxes in a picture, unless a depth is given.
 _ENOUGH = 70
-#: How many boxes in a row are looked at as one pattern that repeats.
-_PATTERN = 48
 _DTYPES = {"float": "f", "int": "i", "uint": "u", "bfloat": "bf", "complex": "c"}
 
 
@@ -201,14 +198,7 @@ def _fold(root: Box, drawing: Drawing) -> None:
     kept: list[Box] = []
     i = 0
     while i < len(marks):
-        best = (0, 0)
-        for period in range(1, min(_PATTERN, (len(marks) - i) // 2) + 1):
-            times = 1
-            while marks[i + times * period : i + (times + 1) * period] == marks[i : i + period]:
-                times += 1
-            if times > 1 and period * times > math.prod(best) and (period == 1 or period * times >= 6):
-                best = (period, times)
-        period, times = best
+        period, times = longest_repeat(marks, i)
         members = [root.inside[i + k * period : i + (k + 1) * period] for k in range(times)]
         if times > 1 and all(box.kind != "end" for box in members[0]) and _join(members, drawing):
             first = members[0]
@@ -288,7 +278,7 @@ def _describe(root: Box, whole: float, memory: str) -> None:
         box.lines = [line for line in box.lines if line]
         names = facts.get("names")
         if names and names[0] != names[1] and box.title.startswith(names[0]):
-            box.title = box.title.replace(names[0], f"{names[0]} ... {names[1].rpartition('.')[2]}", 1)
+            box.title = with_several(box.title, *names)
         box.heat = min(1.0, facts.get("seconds", 0) * shares[box] * box.times)
 
 

@@ -24,7 +24,7 @@ class Block(nn.Module):
 
 
 def calls(table):
-    return {call.path: call for _, call, _ in table.rows()}
+    return {row.call.path: row.call for row in table.rows()}
 
 
 def test_layers_sizes_and_flops():
@@ -64,6 +64,35 @@ def test_text_and_html():
     page = table._repr_html_()
     assert page.count("<tr>") == 1 + 4
     assert "mlp: Sequential" in page
+
+
+def test_layers_that_repeat_are_one_row():
+    class GPT(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.h = nn.ModuleList(Block(8) for _ in range(12))
+            self.head = nn.Sequential(*[m for _ in range(3) for m in (nn.Linear(8, 8), nn.ReLU())])
+
+        def forward(self, x):
+            for block in self.h:
+                x = block(x)
+            return self.head(x)
+
+    model, x = GPT(), taeda.randn(2, 5, 8)
+    table = summary(model, x)
+    text = str(table)
+    rows = re.findall(r"^( +\S.*?)  ", text, re.M)
+    assert rows == [
+        "  h.0 ... 11: Block x 12", "    norm: LayerNorm", "    attention: MultiheadAttention", "    mlp: Sequential",
+        "      0: Linear", "      1: GELU", "      2: Dropout", "      3: Linear",
+        "  head: Sequential", "    2 layers x 3", "      0: Linear", "      1: ReLU",
+    ]  # fmt: skip
+    block = next(row for row in table.rows() if row.call.path == "h.0")
+    assert [part[0].path for part in block.alike] == [f"h.{i}" for i in range(12)]
+    assert re.search(r"Block x 12 +\[2, 5, 8\] +584 ", text)
+    assert "the mean time" in text and "Block \N{MULTIPLICATION SIGN} 12" in table._repr_html_()
+    every = summary(model, x, fold=False)
+    assert len(list(every.rows())) == 1 + 12 * 8 + 7 and " x " not in str(every)
 
 
 def test_names_are_escaped():
