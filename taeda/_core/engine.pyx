@@ -22,7 +22,7 @@ from .tensor cimport (
     binary, compute_late, copy_into, edge_of, empty_strided_like, empty_tensor, forward_levels, grad_setting, has_mode,
     is_dense, is_plain, looks_for_nan, make_size, resolved, same_sizes, swap_no_grad, swaps_of, unpack_value,
 )
-from .tensor import RUN_SELF, AccumulateGrad, current_mode
+from .tensor import RUN_SELF, AccumulateGrad, current_mode, has_nan
 
 cdef extern from "Python.h":
     object PyObject_Vectorcall(object, PyObject**, size_t, PyObject*)
@@ -706,7 +706,9 @@ cdef class GraphTask:
             for hook in list(node.post_hooks.values()):
                 take_changed(hook, hook(tuple(made), tuple(grads)), made)
         if looks_for_nan():
-            callbacks.check_nan(node.name(), made, node.trace)
+            for g in made:
+                if has_nan(g):
+                    callbacks.check_nan(node.name(), made, node.trace)
         if not self.keep_graph:
             release_node(node)
         grads = None

@@ -789,8 +789,12 @@ cdef int own_outputs(Node node, object result) except -1:
 
 cdef int look_forward(Node node, Op op, PyObject** bound, object result) except -1:
     """In anomaly mode: look for NaN in an op's results and, if there is some, in its inputs."""
-    callbacks.look_forward(op.name.lstrip("_"), node.trace, [<object>bound[i] for i in range(op.inplace, op.nparams)],
-                           [result] if isinstance(result, Tensor) else result)
+    results = [result] if isinstance(result, Tensor) else result
+    for x in results:
+        if has_nan(x):
+            inputs = [<object>bound[i] for i in range(op.inplace, op.nparams)]
+            callbacks.look_forward(op.name.lstrip("_"), node.trace, inputs, results)
+            break
     return 0
 
 
@@ -804,18 +808,43 @@ def node_op(Node node):
     return node.op
 
 
+ctypedef fused real:
+    float
+    double
+
+
+cdef enum:
+    FEW = 2048  # elements that a loop looks at in less time than a call of an op takes
+
+
+cdef bint nan_among(real* values, int64_t count) noexcept nogil:
+    cdef int64_t i
+    cdef int found = 0
+    for i in range(count):
+        found |= values[i] != values[i]
+    return found
+
+
 def has_nan(x):
-    """Whether a tensor has a NaN: by the sum, which is cheap, and a closer look where that is NaN.
+    """Whether a tensor has a NaN: by the sum, which is cheap, and a closer look where that is NaN; few elements are
+    looked at one by one.
 
     False for tensors that cannot be inspected: other kinds, on meta, under ``vmap``.
     """
     cdef Tensor t
     cdef int before
+    cdef char* memory
     if not isinstance(x, Tensor):
         return False
     t = <Tensor>x
     if KIND[t.code] < 2 or t.overrides or t.device_type == META_NUMBER or t.holds == NOTHING or is_mode_active():
         return False
+    if t.count <= FEW and t.contiguous and not t.device_type and not is_conjugate_view(t):
+        memory = address_of(t)
+        if t.code == F32:
+            return nan_among(<float*>memory, t.count)
+        if t.code == F64:
+            return nan_among(<double*>memory, t.count)
     before = swap_no_grad(GRAD_OFF)
     try:
         total = t.sum().item()

@@ -94,6 +94,12 @@ class Record:
 
 def tensors(x: Any) -> list[Tensor]:
     """The tensors in nested tuples, lists and dicts."""
+    if isinstance(x, Tensor):
+        return [x]
+    if type(x) in (tuple, list, dict):
+        return [t for y in (x.values() if type(x) is dict else x) for t in tensors(y)]
+    if x is None or isinstance(x, (int, float, str)):
+        return []
     return [t for t in tree_flatten(x)[0] if isinstance(t, Tensor)]
 
 

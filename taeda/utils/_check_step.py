@@ -148,7 +148,7 @@ class _Watch(Watcher):
             if self._kind(x) == kind:
                 self.found(f"{kind} before loss", f"{text}: here it is done twice, and gradients are small", mend)
         elif name == "nll_loss" and x.is_floating_point() and x.numel():
-            if self._kind(x) == "softmax" or bool((x > 0).any()):
+            if self._kind(x) == "softmax" or (x > 0).any():
                 self.found(
                     "probabilities into nll_loss", "nll_loss() takes logarithms of probabilities, which are at most 0",
                     "use log_softmax() in place of softmax(), or cross_entropy() on the scores",
@@ -188,7 +188,7 @@ class _Watch(Watcher):
         return [(t, t._version) for ref, _ in known if (t := ref()) is not None]
 
     def _after(self, name: str, args: tuple, kwargs: dict, result: Any, versions: Any) -> None:
-        results = tensors(result)
+        results, given = tensors(result), tensors((args, kwargs) if kwargs else args)
         if versions:
             self._check_write(args[0], versions)
         x = args[0] if args and isinstance(args[0], Tensor) else None
@@ -198,12 +198,12 @@ class _Watch(Watcher):
                 self.kinds[id(t)] = (weakref.ref(t), kind)
             node = t.grad_fn
             if node is not None:
-                place = self.module
-                self.nodes.setdefault(node._sequence_nr(), (name, place, caller_line()))
-                for other in (*tensors((args, kwargs)), t):
-                    self.readers.setdefault(_address(other), []).append((weakref.ref(other), weakref.ref(node)))
+                self.nodes.setdefault(node._sequence_nr(), (name, self.module, caller_line()))
+                read = weakref.ref(node)
+                for other in (*given, t):
+                    self.readers.setdefault(_address(other), []).append((weakref.ref(other), read))
             if not self.nan and _core.has_nan(t):
-                self._first_nan(name, tensors((args, kwargs)))
+                self._first_nan(name, given)
 
     def _check_write(self, written: Tensor, versions: list[tuple[Any, int]]) -> None:
         """Report a write to a saved tensor that no version counter saw."""
@@ -253,14 +253,11 @@ class _Watch(Watcher):
             if watch.nan:
                 return
             grads, made, _ = found
-            if any(_core.has_nan(t) for t in tensors(made)):
+            if any(map(_core.has_nan, tensors(made))):
                 watch.nan = True
                 op, module, line = watch.nodes.get(place[1], ("", "", ""))
-                came = (
-                    "was given a NaN gradient"
-                    if any(_core.has_nan(t) for t in tensors(grads))
-                    else "gives the first NaN"
-                )
+                given = any(map(_core.has_nan, tensors(grads)))
+                came = "was given a NaN gradient" if given else "gives the first NaN"
                 watch.found(
                     "NaN gradient", f"{place[0]}, the derivative of {op or 'an op'}(), {came} of the backward pass",
                     BACKWARD_MEND, module, line,
@@ -295,7 +292,7 @@ class _Watch(Watcher):
             if p.grad is None:  # the pass came here without a gradient
                 return
             self.reached.add(name)
-            if not p.grad.is_sparse and p.grad.numel() and not bool((p.grad != 0).any()):
+            if not p.grad.is_sparse and p.grad.numel() and not p.grad.any():
                 self.zero.append(name)
 
         return hook
@@ -382,7 +379,7 @@ def _check_gradients(watch: _Watch) -> None:
     if not watch.backwards:
         return
     held = [name for name in watch.uncleared if watch.params[name].grad is not None and name in watch.reached]
-    held = [name for name in held if bool((watch.params[name].grad != 0).any())]
+    held = [name for name in held if watch.params[name].grad.any()]
     if held and watch.stepped and len(held) == len([n for n in watch.reached if n in watch.marks]):
         watch.found(
             "no zero_grad", "nobody clears the gradients: each step adds to those of all steps before",

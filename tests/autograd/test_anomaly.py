@@ -172,3 +172,18 @@ def test_modules_are_followed_only_while_it_is_on():
         outer(taeda.ones(1))
     outer(taeda.ones(1))
     assert seen == [(), (outer, outer[0]), ()] and callbacks.modules_under_way() == ()
+
+
+def test_a_nan_is_found_wherever_it_is():
+    has_nan = taeda._core.has_nan
+    for n in (1, 7, 2048, 2049):
+        for dtype in (taeda.float32, taeda.float64, taeda.bfloat16, taeda.complex64):
+            x = taeda.zeros(n, dtype=dtype)
+            x[0] = float("inf")
+            assert not has_nan(x)
+            x[n - 1] = float("nan")
+            assert has_nan(x) and has_nan(x.conj()) and has_nan(x[None].expand(3, n)) and not has_nan(x[: n - 1])
+    x = taeda.zeros(3, 4)
+    x[1, 2] = float("nan")
+    assert has_nan(x.t()) and has_nan(x[:, 2]) and not has_nan(x[:, 1]) and not has_nan(x[2]) and has_nan(x * 2)
+    assert not has_nan(taeda.zeros(0)) and not has_nan(taeda.zeros(2, device="meta")) and not has_nan(3.0)
