@@ -122,6 +122,11 @@ def _is_torch_function_enabled() -> bool:
     return not _core.change_overrides(0, 0) & (_NO_SUBCLASSES | _NONE)
 
 
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a mode sees calls on this thread."""
+    return _core.change_overrides(0, 0) & (_MODES | _NONE) == _MODES
+
+
 def _disabled_torch_function_impl(func: Callable, types: Iterable, args: tuple = (), kwargs: dict | None = None) -> Any:
     """The ``__torch_function__`` of a class that does not override: it stands in the class body."""
     with DisableTorchFunctionSubclass():

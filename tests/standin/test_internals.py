@@ -177,6 +177,13 @@ p = torch.nn.Parameter(torch.ones(2))
 assert p._cdata == p._cdata != p.data._cdata
 assert torch.compile(torch.nn.Linear(2, 2)).dynamo_ctx(lambda x: x.exp())(torch.zeros(1)).item() == 1
 assert torch._C._is_alias_of(p, p.detach()[1:]) and not torch._C._is_alias_of(p, p.clone())
+asks = torch._C._is_torch_function_mode_enabled
+with torch.overrides.BaseTorchFunctionMode():
+    with torch._C.DisableTorchFunctionSubclass():
+        assert asks()
+    with torch._C.DisableTorchFunction():
+        assert not asks()
+assert not asks()
 groups = dist.distributed_c10d._pg_map
 assert not groups and object() not in groups
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)

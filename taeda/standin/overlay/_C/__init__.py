@@ -13,6 +13,7 @@ from taeda.overrides import (
     DisableTorchFunctionSubclass,
     _disabled_torch_function_impl,
     _is_torch_function_enabled,
+    _is_torch_function_mode_enabled,
 )
 
 TensorBase = _TensorBase = Tensor
