@@ -85,7 +85,10 @@ cdef int _prepare_tensor_type() except -1:
     cdef PyTypeObject* t = <PyTypeObject*>Tensor
     t.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE
     t.tp_dictoffset = <char*>attributes_slot(probe) - <char*><void*>probe
-    install("__dict__", property(lambda self: PyObject_GenericGetDict(self, NULL)))
+    install("__dict__", property(
+        lambda self: PyObject_GenericGetDict(self, NULL),
+        lambda self, attributes: PyObject_GenericSetDict(self, attributes, NULL),
+    ))
     return 0
 
 

@@ -36,8 +36,6 @@ class ChecksKeywords:
     Python's own error names the class that defines ``__init__``, which may be a private base, and suggests no name.
     """
 
-    __slots__ = ()
-
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse keyword arguments that ``cls.__init__`` does not take, and calls without those that it needs.
 

@@ -73,6 +73,7 @@ cdef extern from "Python.h":
     object PyObject_Vectorcall(object, PyObject**, size_t, PyObject*)
     object PyMethod_New(object, object)
     object PyObject_GenericGetDict(object, void*)
+    int PyObject_GenericSetDict(object, object, void*) except -1
     PyObject* PyTuple_GET_ITEM(object, Py_ssize_t)
     PyObject* PyList_GET_ITEM(object, Py_ssize_t)
     Py_ssize_t PyTuple_GET_SIZE(object)

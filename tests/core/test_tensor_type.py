@@ -176,3 +176,28 @@ def test_sizes_of_many_forms():
                 x = taeda.empty(1).expand(a, b)
                 assert x.shape == (a, b) and x.size() == taeda.Size([a, b]) and x.T.shape == (b, a)
                 assert x[None].shape == (1, a, b) and type(x.shape) is taeda.Size
+
+
+def test_the_dict_of_attributes_can_be_replaced():
+    class Named(taeda.Tensor):
+        pass
+
+    x, y = taeda.ones(2), taeda.ones(2).as_subclass(Named)
+    for t in (x, y):
+        t.old = 1
+        t.__dict__ = {"new": "x"}
+        assert t.new == "x" and not hasattr(t, "old")
+    y.__dict__ = x.__dict__
+    x.new = "both"
+    assert y.new == "both" and (y + 1).tolist() == [2, 2]
+
+
+def test_classes_that_programs_extend_have_no_slots():
+    """A function that stores arguments as attributes looks there for their names."""
+    for kind in (
+        taeda.nn.Module,
+        taeda.optim.Optimizer,
+        taeda.optim.lr_scheduler.LRScheduler,
+        taeda.Tensor,
+    ):
+        assert not hasattr(kind, "__slots__")
