@@ -240,6 +240,16 @@ def _foreach_max(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(x.max() for x in self)
 
 
+def _foreach_clone(self: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """A copy of each tensor of a list."""
+    return tuple(x.clone() for x in self)
+
+
+def _foreach_mm(self: Sequence[Tensor], mat2: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The matrix product of each pair of tensors."""
+    return tuple(taeda.mm(x, y) for x, y in zip(self, _each(mat2, len(self), "mm"), strict=True))
+
+
 def _foreach_zero_(self: Sequence[Tensor]) -> Sequence[Tensor]:
     """``zero_`` of each tensor of a list, which it returns."""
     for x in self:

@@ -102,7 +102,7 @@ def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tensor:
         tensor(3.)
     """
     _expect_sparse("sum", input)
-    return input.sum(dim, dtype=dtype)
+    return input.sum(dim, dtype=input.dtype if dtype is None and dim is not None else dtype)
 
 
 def _normalised(function: Any, input: SparseTensor, dim: int, dtype: Any) -> SparseTensor:

@@ -292,6 +292,19 @@ def _attention(
     )
 
 
+def _multi_head_attention(
+    func: Any, query: NestedTensor, key: NestedTensor, value: NestedTensor, *args: Any, need_weights: bool = True,
+    **kwargs: Any,
+) -> Any:  # fmt: skip
+    if need_weights:
+        raise NotImplementedError(f"{func.__name__}(): of nested tensors, give need_weights=False")
+
+    def output(*parts: Any, **kwargs: Any) -> Tensor:
+        return func(*parts, *args, need_weights=False, **kwargs)[0]
+
+    return _attention(output, query, key, value, **kwargs), None
+
+
 def _plain(func: Any, *args: Any, **kwargs: Any) -> Any:
     """Questions whose answer is that of any part: dtype, device and the like."""
     if not all(x._parts for x in args if isinstance(x, NestedTensor)):
@@ -413,4 +426,5 @@ RULES.update(
     diff=_diff, frexp=_several, dim_order=_dim_order, detach_=_detach_, float_power=_each, new_tensor=_new_tensor,
     to_dense=_itself, reshape_as=_reshape_as,
     __contains__=_contains, __setitem__=_setitem, scaled_dot_product_attention=_attention,
+    multi_head_attention_forward=_multi_head_attention,
 )  # fmt: skip

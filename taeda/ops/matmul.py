@@ -775,11 +775,11 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
         and beta
     ):
         return addcmul(input if beta == 1 else input * beta, vec1.unsqueeze(-1), vec2, value=alpha)
-    product = outer(vec1, vec2)
+    product = outer(vec1.to(common), vec2.to(common))  # so that small integers do not wrap
     if common is bool_:  # numbers count as true or false
         alpha, beta = bool(alpha), bool(beta)
     if alpha != 1:
         product = product * alpha
     if beta == 0:
         return product
-    return (input if beta == 1 else input * beta) + product
+    return (input if beta == 1 else input.to(common) * beta) + product

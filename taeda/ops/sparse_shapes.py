@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._core import Tensor, wrapped_dim
+from .._core import Tensor, int64, wrapped_dim
 from .creation import arange
 from .joining import cat
 from .sorting import searchsorted
@@ -241,10 +241,11 @@ def _sum(input: SparseTensor, dim=None, keepdim=False, *, dtype=None):
         raise RuntimeError(f"sum: a dimension appears twice in {list(dim)}")
     n, dims = input.sparse_dim(), set(given)
     kept = [d for d in range(n) if d not in dims]
-    values = input._v if dtype is None else input._v.to(dtype)
+    dtype = dtype or (input.dtype if input.is_floating_point() or input.is_complex() else int64)
+    values = input._v.to(dtype)
     inner = [d - n + 1 for d in dims if d >= n]
-    values = values.sum(inner) if inner else values
-    made: Any = values.sum(0)
+    values = values.sum(inner, dtype=dtype) if inner else values
+    made: Any = values.sum(0, dtype=dtype)
     if kept:
         size = [s for d, s in enumerate(input.shape) if d not in dims]
         made = make(input._i[kept], values, size, len(kept) == n and input._coalesced).coalesce()

@@ -167,6 +167,27 @@ def test_attention_of_jagged_sequences_is_that_of_each():
         taeda.testing.assert_close(g, p.grad, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("layout", ["strided", "jagged"])
+@pytest.mark.parametrize("name", ["MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"])
+def test_layers_of_attention_take_sequences_of_many_lengths(name, layout):
+    taeda.manual_seed(0)
+    layer = taeda.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    if name == "MultiheadAttention":
+        layer = layer.self_attn
+    elif name == "TransformerEncoder":
+        layer = taeda.nn.TransformerEncoder(layer, 2)
+    layer.eval()
+
+    def call(x):
+        return layer(x, x, x, need_weights=False)[0] if name == "MultiheadAttention" else layer(x)
+
+    parts = [taeda.randn(n, 8) for n in (2, 5)]
+    for x, y in zip(
+        parts, call(taeda.nested.nested_tensor(parts, layout=getattr(taeda, layout))).unbind(), strict=True
+    ):
+        taeda.testing.assert_close(y, call(x[None])[0], rtol=1e-4, atol=1e-5)
+
+
 def test_sizes_of_jagged_ones():
     n = nested(taeda)
     j = n.shape[1]

@@ -171,3 +171,18 @@ def test_refused_numbers_leave_tensors_alone():
         with pytest.raises(RuntimeError, match="without overflow"):
             call(a)
         assert a.tolist() == [1, 1]
+
+
+ADDR = {
+    "of larger products": lambda t, i: t.addr(i.float(), i[0], i[0], alpha=2),
+    "of integers": lambda t, i: t.addr(i.int(), i[0], i[0], beta=300),
+    "with a larger factor": lambda t, i: t.addr(i, i[0], i[0].long(), beta=300),
+    "of bools": lambda t, i: t.addr(i, i[0].bool(), i[0].bool(), alpha=3),
+    "of products alone": lambda t, i: t.addr(i, i[0].bool(), i[0].bool(), beta=0),
+}
+
+
+@pytest.mark.parametrize("name", ADDR)
+def test_addr_computes_in_the_common_dtype(name):
+    want, got = (ADDR[name](t, t.full((2, 2), 100, dtype=t.int8)) for t in (torch, taeda))
+    assert str(got.dtype)[6:] == str(want.dtype)[6:] and got.tolist() == want.tolist()

@@ -77,6 +77,8 @@ CASES = {
     "unbind": lambda f, s: f.unbind(s.coalesce(), 1)[2],
     "iterated": lambda f, s: list(s.coalesce())[1],
     "sum": lambda f, s: s.sum(),
+    "sum of integers": lambda f, s: s.to(f.int8).sum(0),
+    "sum 0 of integers": lambda f, s: f.sparse.sum(s.to(f.int8), 0),
     "sum 0": lambda f, s: f.sparse.sum(s, 0),
     "sum 1": lambda f, s: f.sparse.sum(s, [1]),
     "norm": lambda f, s: s.norm(),

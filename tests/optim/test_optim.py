@@ -290,3 +290,10 @@ def test_foreach_in_place_gives_the_list():
         "copy": (x,),
     }.items():
         assert getattr(taeda, f"_foreach_{name}_")(x, *given) is x
+
+
+def test_foreach_of_copies_and_products():
+    x = [taeda.ones(2, 2), taeda.ones(3, 3)]
+    copies = taeda._foreach_clone(x)
+    assert all(a is not b and taeda.equal(a, b) for a, b in zip(x, copies, strict=True))
+    assert [y[0, 0].item() for y in taeda._foreach_mm(x, x)] == [2.0, 3.0]

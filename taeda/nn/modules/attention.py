@@ -153,7 +153,8 @@ class MultiheadAttention(Module):
         other = attn_mask.dtype if attn_mask is not None else None
         key_padding_mask = F._canonical_mask(key_padding_mask, "key_padding_mask", other, "attn_mask", query.dtype)
         attn_mask = F._canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
-        if self.batch_first and batched:  # equal inputs stay the same object: one projection serves all three
+        turned = self.batch_first and batched and not query.is_nested
+        if turned:  # equal inputs stay the same object: one projection serves all three
             same_kv, same_qk = key is value, query is key
             query = query.transpose(1, 0)
             key = query if same_qk else key.transpose(1, 0)
@@ -166,6 +167,4 @@ class MultiheadAttention(Module):
             k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
             average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
-        if self.batch_first and batched:
-            return output.transpose(1, 0), weights
-        return output, weights
+        return (output.transpose(1, 0) if turned else output), weights

@@ -39,13 +39,15 @@ def _get_activation_fn(activation: str | Callable[[Tensor], Tensor]) -> Callable
     return F.relu if activation == "relu" else F.gelu
 
 
-def _sequence_length(x: Tensor, batch_first: bool) -> int:
+def _sequence_length(x: Tensor, batch_first: bool) -> int | None:
+    if x.is_nested:  # each has its own
+        return None
     return x.size(0) if x.dim() == 2 else x.size(1 if batch_first else 0)
 
 
-def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
+def _is_causal(mask: Tensor | None, is_causal: bool | None, size: int | None) -> bool:
     """Whether the mask is the causal one; looked up in its values, if it has any, where the caller does not say."""
-    if is_causal is not None or mask is None or hasattr(_core.current_mode(), "control_flow"):
+    if is_causal is not None or mask is None or size is None or hasattr(_core.current_mode(), "control_flow"):
         return is_causal is True
     causal = _causal_mask(size, device=mask.device, dtype=mask.dtype)
     return mask.size() == causal.size() and bool((mask == causal).all())
