@@ -27,6 +27,8 @@ POOL_ARGS = PoolArgs._fields
 STRIDES = (1, 2, 3, 4)
 #: In place of a stride: a vector holds neighbouring elements of one window, which is plain and large.
 ALONG = -1
+#: The same for windows so long that four vectors side by side hide the latency of a comparison.
+LONG = -4
 
 
 def larger(f: Function, a: Value, b: Value | int) -> Value:
@@ -73,10 +75,10 @@ class _Axis:
 @kernel
 def pool(f: Function, dtype: str, kind: str, stride: int, plain: bool) -> None:
     """``kind`` is ``max``, ``argmax`` (with the int64 index in the plane as second output) or ``sum``. The range
-    counts rows. ``stride``: see :data:`STRIDES` and :data:`ALONG`. ``plain``: windows of a fixed size without gaps; for
-    others the divisions for each row take longer than a short row."""
+    counts rows. ``stride``: see :data:`STRIDES`, :data:`ALONG` and :data:`LONG`. ``plain``: windows of a fixed size
+    without gaps; for others the divisions for each row take longer than a short row."""
     t = TYPES[dtype]
-    lanes = f.lanes(t)
+    lanes = f.lanes(t) * (4 if stride == LONG else 1)
     g = {name: f.size(i) for i, name in enumerate(POOL_ARGS)}
     source_at = 2 if kind == "argmax" else 1
     plane_size = g["id"] * g["ih"] * g["iw"]
@@ -104,34 +106,38 @@ def pool(f: Function, dtype: str, kind: str, stride: int, plain: bool) -> None:
         stop = f.select(adaptive, high, fixed + count * g["dw"])
         return start, stop, f.select(g["adaptive"] != 0, g["iw"] / g["ow"] + 2, count)
 
+    initial = [f.const(t, 0, lanes) if kind == "sum" else lowest(f, t, lanes)]
+    initial += [f.const(I32, -1, lanes)] if kind == "argmax" else []
+
     def along(plane: Value, d: _Axis, h: _Axis, row: Value, ow: Value) -> None:
         w = _Axis(f, g, "w", ow, plain)
-        none = f.const(t, 0, lanes) if kind == "sum" else lowest(f, t, lanes)
-        with f.loop(d.first, d.last, carry=[none]) as D:
+        with f.loop(d.first, d.last, carry=initial) as D:
             with f.loop(h.first, h.last, carry=list(D.carry)) as H:
-                base = f.offset(plane, ((d.at(D.index) * g["ih"] + h.at(H.index)) * g["iw"] + w.start) * t.bytes)
+                first = (d.at(D.index) * g["ih"] + h.at(H.index)) * g["iw"] + w.start
+                base = f.offset(plane, first * t.bytes)
                 with f.loop(w.first, w.last, lanes, carry=list(H.carry)) as W:
                     mask = f.first(w.last - W.index, lanes)
                     value = f.load(f.offset(base, W.index * t.bytes), t, lanes, mask)
-                    W.carry = _combine(f, kind, list(W.carry), value, W.index, mask)
+                    places = (first + W.index).to(I32) + f.iota(I32, lanes)
+                    W.carry = _combine(f, kind, list(W.carry), value, places, mask)
                 H.carry = W.carry
             D.carry = H.carry
-        total = D.carry[0]
-        while (half := total.lanes // 2) > 0:
-            low, high = total.shuffle(range(half)), total.shuffle(range(half, 2 * half))
-            (total,) = _combine(f, kind, [low], high, row, f.first(f.i64(half), half))
+        made = list(D.carry)
+        while (half := made[0].lanes // 2) > 0:
+            low, high = ([x.shuffle(range(k, k + half)) for x in made] for k in (0, half))
+            made = _combine_lanes(f, kind, low, high)
+        total = made[0]
         if kind == "sum" and t.kind == "f":
             extent = w.extent * (d.extent * h.extent)
             total = total / f.select(g["divide"] > 0, g["divide"], extent).to(t)
-        f.store(f.offset(f.data(0), (row * g["ow"] + ow) * t.bytes), total)
+        at = row * g["ow"] + ow
+        f.store(f.offset(f.data(0), at * t.bytes), total)
+        if kind == "argmax":
+            f.store(f.offset(f.data(1), at * 8), made[1].to(I64))
 
     def chunk(plane: Value, d: _Axis, h: _Axis, row: Value, ow: Value) -> None:
         here = f.first(g["ow"] - ow, lanes)
         start, stop, most = windows(ow + f.iota(I64, lanes))
-        if kind == "sum":
-            initial = [f.const(t, 0, lanes)]
-        else:
-            initial = [lowest(f, t, lanes)] + ([f.const(I32, -1, lanes)] if kind == "argmax" else [])
         with f.loop(d.first, d.last, carry=initial) as D:
             with f.loop(h.first, h.last, carry=list(D.carry)) as H:
                 line = d.at(D.index) * g["ih"] + h.at(H.index)
@@ -166,8 +172,8 @@ def pool(f: Function, dtype: str, kind: str, stride: int, plain: bool) -> None:
         oh, od, channel = R.carry
         plane = f.offset(f.data(source_at), channel * plane_size * t.bytes)
         d, h = _Axis(f, g, "d", od, plain), _Axis(f, g, "h", oh, plain)
-        with f.loop(0, g["ow"], 1 if stride == ALONG else lanes) as W:
-            (along if stride == ALONG else chunk)(plane, d, h, R.index, W.index)
+        with f.loop(0, g["ow"], 1 if stride < 0 else lanes) as W:
+            (along if stride < 0 else chunk)(plane, d, h, R.index, W.index)
         last_row = oh + 1 == g["oh"]
         last_plane = last_row & (od + 1 == g["od"])
         R.carry = (
@@ -188,6 +194,17 @@ def _combine(f: Function, kind: str, acc: list[Value], value: Value, index: Valu
         better = better | (acc[1] < 0)
     better = better & mask
     return [f.select(better, value, acc[0])] + ([f.select(better, index, acc[1])] if kind == "argmax" else [])
+
+
+def _combine_lanes(f: Function, kind: str, a: list[Value], b: list[Value]) -> list[Value]:
+    """As :func:`_combine`, of taps in any order: of equal values that with the lower index counts, of NaN the last."""
+    if kind != "argmax":
+        return _combine(f, kind, a, b[0], b[0], f.first(f.i64(b[0].lanes), b[0].lanes))
+    mine, theirs = (x[1].bits(U32) for x in (a, b))  # -1, where there is no tap, is the highest
+    better = (b[0] > a[0]) | ((b[0] == a[0]) & (theirs < mine))
+    if a[0].type.kind == "f":
+        better = better | ((b[0] != b[0]) & ((a[0] == a[0]) | (mine < theirs)))
+    return [f.select(better, y, x) for x, y in zip(a, b, strict=True)]
 
 
 @kernel
@@ -222,7 +239,9 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
             windows_w = 1 if stride > 1 else g["kw"]
         else:
             windows_w = (g["kw"] + g["sw"] - 1) / g["sw"]
-            last_w = f.unary("floor", place.to(F64) / g["sw"].to(F64)).to(I64)
+            inverse = f.splat(f.const(F64, 1.0) / g["sw"].to(F64), lanes)
+            last_w = f.unary("floor", (place.to(F64) + 0.5) * inverse).to(I32)  # half a place from a wrong quotient
+            ow, sw, kw = (g[name].to(I32) for name in ("ow", "sw", "kw"))
         with f.loop(first_d, end_d, g["sd"], carry=[zero]) as D:
             with f.loop(first_h, end_h, g["sh"], carry=list(D.carry)) as H:
                 line = (place_d - D.index) / g["sd"] * g["oh"] + (place_h - H.index) / g["sh"]
@@ -246,9 +265,9 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
                         mask = (place - W.index.to(I32)).bits(U32) < g["ow"].to(U32)  # unsigned: negative is large
                         value = f.load(f.offset(base, (iw + g["pw"] - W.index) * t.bytes), t, lanes, mask)
                     else:
-                        o = last_w - W.index
-                        mask = here & (o >= 0) & (o < g["ow"]) & (place.to(I64) - o * g["sw"] < g["kw"])
-                        value = f.gather_at(base, o * t.bytes, t, mask)
+                        o = last_w - W.index.to(I32)
+                        mask = here & (o >= 0) & (o < ow) & (place - o * sw < kw)
+                        value = f.gather_at(base, (o * t.bytes).to(I64), t, mask)
                     W.carry = [W.carry[0] + value]
                 H.carry = W.carry
             D.carry = H.carry
@@ -257,8 +276,15 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
     with f.loop(f.begin, f.end) as R:
         y, rest = R.index % g["ih"], R.index / g["ih"]
         plane = f.offset(f.data(1), rest / g["id"] * plane_size * t.bytes)
-        with f.loop(0, g["iw"], lanes) as W:
-            chunk(plane, R.index, rest % g["id"], y, W.index)
+        place, s = y + g["ph"], g["sh"]
+        no_begin, no_end = place % s != 0, (place + g["kh"] * (s - 1)) % s != 0  # of a window at this row
+        with f.branch(no_begin & no_end & (y > 0) & (R.index > f.begin)) as B:  # it is as the row above
+            here, above = (f.offset(f.data(0), row * g["iw"] * t.bytes) for row in (R.index, R.index - 1))
+            for first, count in f.groups(0, g["iw"], lanes):
+                f.store(f.offset(here, first * t.bytes), f.load(f.offset(above, first * t.bytes), t, count))
+            B.otherwise()
+            with f.loop(0, g["iw"], lanes) as W:
+                chunk(plane, R.index, rest % g["id"], y, W.index)
 
 
 @kernel

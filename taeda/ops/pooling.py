@@ -180,12 +180,10 @@ def _side_by_side(args) -> bool:
 
 def _reduced(kind: str, windows: Tensor, divide: int):
     """Reduction over the last dimension of ``windows``."""
-    if kind == "argmax":
-        return windows.max(-1)
     if kind == "max":
-        return (windows.amax(-1),)
+        return windows.amax(-1)
     y = windows.sum(-1)
-    return (y / (divide if divide > 0 else windows.shape[-1]) if y.is_floating_point() else y,)
+    return y / (divide if divide > 0 else windows.shape[-1]) if y.is_floating_point() else y
 
 
 def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
@@ -193,11 +191,10 @@ def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
     if input.dtype.name in _REAL and _has_channels_last(input, n):
         return _launch_last(kind, input, size, args)
     shape = (*input.shape[:-n], *size)
-    if _side_by_side(args) and (args.ow == 1 or (kind != "argmax" and args.kw not in kernels.STRIDES)):
+    if kind != "argmax" and _side_by_side(args) and (args.ow == 1 or args.kw not in kernels.STRIDES):
         x = input if kind != "sum" else _ready(name, input)
         windows = x.reshape((*input.shape[:-n], args.ow, args.kw))
-        made = [y.reshape(shape) for y in _reduced(kind, windows, args.divide)]
-        return [made[0].to(input.dtype), *made[1:]]
+        return [_reduced(kind, windows, args.divide).reshape(shape).to(input.dtype)]
     x = _ready(name, input)
     outs = [_core.empty(shape, x.dtype)]
     if kind == "argmax":
@@ -206,8 +203,8 @@ def _launch(name: str, kind: str, input: Tensor, size, args) -> list[Tensor]:
     work = args.ow * args.kd * args.kh * args.kw
     stride = args.sw if args.sw in kernels.STRIDES and not args.adaptive else 0
     plain = not args.adaptive and max(args.dd, args.dh, args.dw) == 1
-    if plain and not stride and kind != "argmax" and args.kd * args.kh * args.kw >= 8:
-        stride = kernels.ALONG
+    if plain and not stride and args.kd * args.kh * args.kw >= 8:
+        stride = kernels.LONG if args.kw >= 64 else kernels.ALONG
     kernel = kernels.pool(x.dtype.name, kind, stride, plain)
     _core.launch(kernel, (*outs, x), tuple(args), rows, max(1, 32768 // max(1, work)))
     if x.dtype is not input.dtype:
@@ -463,7 +460,8 @@ def _sum_pool_adjoint(grad, space, kernel, stride, padding):
     out = _core.empty((*grad.shape[:-n], *space), g.dtype)
     args = _args(space, grad.shape[-n:], kernel, stride, padding, (1,) * n)
     rows = out.numel() // args.iw if out.numel() else 0
-    grain = max(1, 32768 // (args.iw * math.prod(kernel)))
+    windows = math.prod(-(-k // s) for k, s in zip(kernel, stride, strict=True))  # with an element in common
+    grain = max(1, 32768 // (args.iw * windows))
     beside = args.kw == args.sw in (2, 4) and not args.pw
     step = args.sw if beside or args.sw == 1 else -2 if args.sw == 2 else 0
     _core.launch(kernels.pool_spread(g.dtype.name, step), (out, g), tuple(args), rows, grain)

@@ -236,6 +236,22 @@ def test_max_pool(n, shape):
     gradients("max_pool", lambda T, t: getattr(T.nn.functional, f"max_pool{n}d")(t, 3, 2, 1), x)
 
 
+WINDOWS = ((7, 7), ((14, 6), 7), ((1, 9), 9), ((9, 64), (3, 64)), (9, (4, 5)), ((8, 65), 1), (4, 4))
+
+
+@pytest.mark.parametrize(("kernel", "stride"), WINDOWS)
+def test_places_of_large_windows(kernel, stride):
+    """Of equal elements the first is the maximum, of NaN the last."""
+    x = torch.randint(-3, 4, (2, 3, 17, 65), generator=GENERATOR).float()
+    x[x == 3] = torch.where(torch.arange((x == 3).sum()) % 9 == 0, math.nan, -math.inf)
+    compare("max_pool2d", lambda T, t: tuple(T.nn.functional.max_pool2d(t, kernel, stride, return_indices=True)), x)
+
+
+@pytest.mark.parametrize(("kernel", "stride"), WINDOWS)
+def test_gradient_of_means_of_large_windows(kernel, stride):
+    gradients("avg_pool2d", lambda T, t: T.nn.functional.avg_pool2d(t, kernel, stride), rand(2, 3, 17, 65))
+
+
 @pytest.mark.parametrize(("n", "shape"), IMAGES)
 def test_avg_pool(n, shape):
     """Values over windows, strides, padding, ceil_mode and the ways to count; gradients of some."""
