@@ -34,7 +34,7 @@ class OptimizedModule(nn.Module):
 
     @property
     def dynamo_ctx(self) -> Callable[[Any], Callable]:
-        """What compiles another function, such as a method of the Module, with the same options."""
+        """Compiles another function, such as a method of the Module, with the same options."""
         return self._make
 
     def __getattr__(self, name: str) -> Any:

@@ -574,7 +574,7 @@ def _uses(block: Block, node: Node) -> bool:
 
 
 def _leaves(n: Node) -> list[Node]:
-    """What a place is computed from."""
+    """Numbers from which a place is computed."""
     return [x for a in n.args for x in _leaves(a)] if n.args else [n]
 
 

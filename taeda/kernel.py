@@ -416,10 +416,6 @@ def _evaluated(ends: Sequence, symbols: Sequence[Expression], values: Sequence, 
 # ---- elements --------------------------------------------------------------------------------------------------------
 
 
-def _is_number(x: Any) -> bool:
-    return isinstance(x, (int, float)) and not isinstance(x, bool)
-
-
 class _Traced:
     """A function of numbers, by its result on symbols."""
 
@@ -491,7 +487,8 @@ class _Symbols:
 
 def _is_value(x: Any) -> bool:
     """Whether an argument reaches the expression as a number that it is computed with, and not as it is."""
-    return isinstance(x, (Expression, Tensor)) or _is_number(x) or hasattr(x, "fn")
+    number = isinstance(x, (int, float)) and not isinstance(x, bool)
+    return number or isinstance(x, (Expression, Tensor)) or hasattr(x, "fn")
 
 
 def _place(file: str, line: int) -> str:

@@ -618,7 +618,7 @@ def _show_methods(by: int) -> None:
 
 
 def _shown_method(name: str, tensor: Tensor, *args: Any) -> Any:
-    """What a mode gives for a method that Python calls by a slot of the type."""
+    """Result of a mode for a method that Python calls by a slot of the type."""
     return handle_torch_function(getattr(Tensor, name), (tensor, *args), tensor, *args)
 
 

@@ -7,9 +7,10 @@ import mmap
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from ._core.settings import within
 from .io.archive import ArchiveReader
 from .io.checkpoint import load, read_all, save
 from .io.objects import find
@@ -115,19 +116,13 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     return list(names)
 
 
-@contextmanager
-def skip_data(materialize_fake_tensors: bool = False) -> Iterator[None]:
+def skip_data(materialize_fake_tensors: bool = False) -> AbstractContextManager:
     """Within the block files are written with zeros for the bytes of tensors, and loaded tensors are zeros.
 
     Args:
         materialize_fake_tensors: accepted; there are none.
     """
-    before = options.skip_data
-    options.skip_data = True
-    try:
-        yield
-    finally:
-        options.skip_data = before
+    return within(options, skip_data=True)
 
 
 def get_crc32_options() -> bool:

@@ -334,7 +334,8 @@ def legacy_tensor(*args: Any, of: Any = None, device: Any = None, **kwargs: Any)
         raise TypeError("new(): data must be a sequence (got Tensor)")
     if isinstance(data, Tensor) and len(args) > 1:
         raise TypeError("new() received an invalid combination of arguments: expected sizes, or one tensor")
-    if len(args) > 1 or _is_size(data):
+    sized = isinstance(data, (Tensor, bool)) or hasattr(data, "__len__")
+    if len(args) > 1 or (not sized and hasattr(data, "__index__")):
         return _uninitialised(args, dtype)
     if isinstance(data, _core.Size):
         return _uninitialised(data, dtype)
@@ -352,10 +353,6 @@ def legacy_tensor(*args: Any, of: Any = None, device: Any = None, **kwargs: Any)
     if not hasattr(data, "__len__") and not hasattr(data, "__array__"):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
     return tensor(data, dtype=dtype)
-
-
-def _is_size(x: Any) -> bool:
-    return not isinstance(x, (Tensor, bool)) and not hasattr(x, "__len__") and hasattr(x, "__index__")
 
 
 def _uninitialised(size: Any, dtype: Any) -> Tensor:

@@ -5,6 +5,10 @@ An error is no result: a test that expects one says which (:func:`tests.conforma
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -51,3 +55,11 @@ def close(got: Any, want: Any, where: str = "result", rtol: float = 1e-5, atol: 
         assert type(got) is float and got == pytest.approx(want, rel=min(rtol, 1e-6), nan_ok=True), where
     else:
         assert got == want and isinstance(got, bool) == isinstance(want, bool), where
+
+
+def imported(path: Path) -> ModuleType:
+    """The module in a file, under its name: scripts look for their source there."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    sys.modules[path.stem] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

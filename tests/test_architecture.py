@@ -614,11 +614,11 @@ def test_a_kernel_outside_an_op_is_found():
 #: what is said of many ops is a trait (docs/notes/0005). These are debts, or names of another library: they only shrink.
 LISTS = {
     "_foreach": 39, "_masked_tensor": 10, "_namespaces": 28, "_tiles": 9, "array_api._elementwise": 59, "aten": 9,
-    "cuda.check": 18, "export._lowering": 17, "export._pt2_ops": 14, "export._pt2_write": 10, "functional": 22,
+    "cuda.check": 18, "export._lowering": 17, "export._pt2_ops": 14, "export._pt2_write": 10,
     "fx._names": 9, "fx.experimental.symbolic_shapes": 17, "jit.builtins": 24, "jit.flattening": 14, "kernel": 34,
-    "kernels.programs": 22, "masked": 18, "nn.parameter": 14, "onnx.translate.complex": 24, "onnx.translate.shape": 9,
+    "kernels.programs": 22, "nn.parameter": 14, "onnx.translate.complex": 24, "onnx.translate.shape": 9,
     "onnx.translate.sizes": 10, "ops.conversion": 13, "ops.exchange": 17, "ops.inplace": 56, "overrides": 13,
-    "profiler.recording": 12, "sparse": 9, "utils._check_step": 10,
+    "profiler.recording": 12, "utils._check_step": 10,
 }  # fmt: skip
 
 
@@ -628,7 +628,11 @@ def _names_of_ops(path: Path) -> list[list[str]]:
     from taeda.ops.table import OPS
 
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(
+        path.read_text()
+    )  # __all__ has names of another library, which the linter compares with the module
+    tree.body = [n for n in tree.body if not (isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__")]
+    for node in ast.walk(tree):
         items = [node] if isinstance(node, ast.Constant) else getattr(node, "elts", getattr(node, "keys", ()))
         texts = [x.value for x in items if isinstance(x, ast.Constant) and isinstance(x.value, str)]
         words = " ".join(texts).split()

@@ -1,5 +1,9 @@
-"""What ops read: switches of the whole process, which are attributes that ``taeda._settings`` sets; and the modes of a
-thread for the length of a block."""
+"""Settings for ops: switches of the whole process, which are attributes that ``taeda._settings`` sets; and the modes of
+a thread for the length of a block."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from .tensor import mode_stack, set_mode_stack
 
@@ -34,3 +38,16 @@ class modes:
 
     def __exit__(self, *exc: object) -> None:
         set_mode_stack(self.before)
+
+
+@contextmanager
+def within(owner: Any, **values: Any) -> Iterator[Any]:
+    """Within it, attributes of ``owner`` have these values; afterwards those that they had, or None."""
+    before = {name: getattr(owner, name, None) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(owner, name, value)
+        yield owner
+    finally:
+        for name, value in before.items():
+            setattr(owner, name, value)

@@ -166,7 +166,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Any = None) -> Tensor:
-    """Where in the sorted ``x1`` the elements of ``x2`` belong: before (``"left"``) or after equal ones."""
+    """Places in the sorted ``x1`` where the elements of ``x2`` belong: before (``"left"``) or after equal ones."""
     first, second = _promoted("searchsorted", x1, x2)
     sorter = None if sorter is None else _need_indices("searchsorted", sorter)
     return taeda.searchsorted(first, second, side=side, sorter=sorter)

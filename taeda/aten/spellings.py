@@ -137,7 +137,7 @@ def _bags(
     weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None,
     include_last_offset=False, padding_idx=-1,
 ):  # fmt: skip
-    """Where no row is padding, PyTorch's library has -1."""
+    """PyTorch's library has -1 where no row is padding."""
     given = weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset
     return _call(lower.embedding_bag, *given, padding_idx=None if padding_idx == -1 else padding_idx)
 

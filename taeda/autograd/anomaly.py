@@ -140,7 +140,7 @@ def _set(enabled: bool, check_nan: bool) -> tuple[bool, bool]:
 
 
 class Trace:
-    """Where a node was recorded: lines of the program, and the module that was called.
+    """Place where a node was recorded: lines of the program, and the module that was called.
 
     Args:
         frames: see the attribute.

@@ -134,11 +134,8 @@ def _by_parts(outputs: Sequence, grads: Sequence) -> tuple[list, list]:
 
 def _parts_of(inputs: Sequence) -> list:
     """``inputs``, with tensors of parts replaced by their parts."""
-    return [x for t in inputs for x in (_recorded_parts(t) if isinstance(t, OfParts) else (t,))]
-
-
-def _recorded_parts(t: OfParts) -> list[Tensor]:
-    return [x for x in t._graph_parts() if x.requires_grad]
+    parts = lambda t: [x for x in t._graph_parts() if x.requires_grad]  # noqa: E731
+    return [x for t in inputs for x in (parts(t) if isinstance(t, OfParts) else (t,))]
 
 
 def _of_inputs(inputs: Sequence, results: Sequence) -> list:

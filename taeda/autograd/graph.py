@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Node, Tensor
+from .._core.settings import within
 from ..kernels.forks import free_in_children
 
 __all__ = [
@@ -36,7 +37,7 @@ class _Edge(NamedTuple):
 
 
 class GradientEdge(_Edge):
-    """Where a gradient goes: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take one in place of a tensor.
+    """Destination of a gradient: output ``output_nr`` of ``node``. ``grad`` and ``backward`` take one for a tensor.
 
     Attributes:
         node: a node of the graph.
@@ -198,12 +199,8 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """
     if _core.saved_hooks_active():
         raise RuntimeError(error_message)
-    previous = getattr(_refusal, "message", None)
-    _refusal.message = error_message
-    try:
+    with within(_refusal, message=error_message):
         yield
-    finally:
-        _refusal.message = previous
 
 
 # ---- hooks on several gradients --------------------------------------------------------------------------------------

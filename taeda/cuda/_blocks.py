@@ -16,7 +16,7 @@ MOST_SHARED = 48 << 10  # bytes that every GPU gives a block
 
 
 class Block:
-    """What a thread knows of its block. ``f`` is the builder of the kernel.
+    """A thread's view of its block. ``f`` is the builder of the kernel.
 
     ``shared`` says who has a unit, ``f.begin``: a ``"block"``, a ``"warp"``, or for ``"lines"`` each thread; that of
     the last threads may then be past ``f.end``.

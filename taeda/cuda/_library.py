@@ -84,14 +84,14 @@ class Library:
         return ""
 
     def get(self, kind: Any, name: str, *args: Any) -> Any:
-        """What a function writes to its last parameter, a pointer to a ``kind``."""
+        """Value that a function writes to its last parameter, a pointer to a ``kind``."""
         made = kind()
         self.functions[name](*args, ctypes.byref(made))
         return made.value
 
 
 def address(x: Any) -> int:
-    """Where the first element of a tensor is."""
+    """Address of the first element of a tensor."""
     return x.data_ptr()
 
 

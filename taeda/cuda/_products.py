@@ -50,7 +50,7 @@ def item_of(dtype: str) -> int:
 
 
 def form_of(dtype: str, bits: int) -> Product:
-    """What ``launch_product`` (``_native.pyx``) says in one number."""
+    """Properties of a product that ``launch_product`` (``_native.pyx``) packs into one number."""
     a_along_k, a_wide, b_along_k, b_wide, c_wide, several, large = (bool(bits >> i & 1) for i in range(7))
     return Product(dtype, 1 + large, a_along_k, a_wide, b_along_k, b_wide, c_wide, bits >> 7, several)
 
@@ -164,7 +164,7 @@ class _Tile:
 
     # ---- tiles from memory -------------------------------------------------------------------------------------------
     def begin(self, s: _Side, base: str, first: str, end: str, stride: str, step: str) -> None:
-        """Where a thread reads the first tile: ``first`` is the tile's first row, ``end`` that behind the last one."""
+        """A thread's pointers to the first tile: ``first`` is its first row, ``end`` that behind the last one."""
         v, thread = self.v, "%thread.wide"
         s.base, s.stride, s.step, s.end = base, stride, step, end
         across = 4 if s.along_k else s.size // v  # threads that move a line
@@ -192,7 +192,7 @@ class _Tile:
         s.types = ["ptr"] * len(s.pointers)
 
     def lines(self, s: _Side, pointers: list[str], count: int) -> list[str]:
-        """Where each line is that a thread reads of a tile."""
+        """Pointers to the lines that a thread reads of a tile."""
         pointers = list(pointers)
         while len(pointers) < count:
             pointers.append(self.move(pointers[-1], s.far))
@@ -308,7 +308,7 @@ class _Tile:
 
     # ---- the result --------------------------------------------------------------------------------------------------
     def positions(self) -> list[tuple[str, list[str]]]:
-        """Of each row of a thread's numbers its index in the result, and of each vector of them its first column."""
+        """Index in the result of each row of a thread's numbers, and the first column of each vector."""
         v, found = self.v, []
         for piece in range(self.p.pieces):
             for i in range(v):
@@ -323,7 +323,7 @@ class _Tile:
         return found
 
     def addends(self) -> list[str]:
-        """What the sums are added to. Behind the last row and column any number will do."""
+        """Numbers to which the sums are added. Behind the last row and column any number will do."""
         p, v = self.p, self.v
         count = (v * p.pieces) ** 2
         if p.addend in (0, 2):
@@ -346,7 +346,7 @@ class _Tile:
         return found
 
     def column_at(self, line: str, column: str, stride: str) -> str:
-        """Where a column of the result is, in a row that begins at ``line``."""
+        """Pointer to a column of the result, in a row that begins at ``line``."""
         return self.move(line, self.times(column, stride))
 
     def store(self, sums: list[str]) -> None:
@@ -366,7 +366,7 @@ class _Tile:
 
     # ---- all of it ---------------------------------------------------------------------------------------------------
     def place(self) -> None:
-        """Which tile the block has, and where both operands and the result begin."""
+        """Tile of the block, and where both operands and the result begin."""
         down, across = self.number("down"), self.number("across")
         self.m, self.n, self.k = (self.number(name) for name in "mnk")
         block, tiles = "%block.wide", self.times(down, across)
@@ -397,7 +397,7 @@ class _Tile:
         self.begin_sides(at_a, at_b)
 
     def begin_sides(self, at_a: str, at_b: str) -> None:
-        """Where a thread reads the first tile of each operand, of which this block's matrix begins there."""
+        """Pointers of a thread to the first tile of each operand, of which this block's matrix begins there."""
         self.begin(self.a, at_a, self.first_row, self.m, self.number("a_m"), self.number("a_k"))
         self.begin(self.b, at_b, self.first_column, self.n, self.number("b_n"), self.number("b_k"))
 
@@ -693,7 +693,7 @@ class _Matrices(_Tile):
             self.store_where(inside, f"store {self.vector} {x}, ptr {at}, align 16")
 
     def chunk(self, row: str, chunk: str, chunks: int) -> str:
-        """Where 8 numbers of a row of the result wait in shared memory."""
+        """Place in shared memory where 8 numbers of a row of the result wait."""
         turned = self.emit(f"xor i32 {chunk}, {self.emit(f'and i32 {row}, 7')}")
         place = self.emit(f"add i32 {self.emit(f'mul i32 {row}, {chunks}')}, {turned}")
         return self.emit(f"getelementptr i8, ptr addrspace(3) @tiles, i32 {self.emit(f'shl i32 {place}, 4')}")

@@ -54,7 +54,7 @@ def kth_rows(f: Function, dtype: str, short: bool) -> None:
 
 
 def _kth_of_few(block: Block, keys: _Keys, bits: int, k: Value) -> None:
-    """Of a row of up to ``KTH_LIMIT`` items, for a warp."""
+    """The k-th of a row of up to ``KTH_LIMIT`` items, for a warp."""
     f, lane = block.f, block.thread & (WARP - 1)
     items = [(lane + j * WARP).to(I64) for j in range(KTH_LIMIT // WARP)]
     left = [i < keys.n for i in items]
@@ -76,7 +76,7 @@ def _kth_of_few(block: Block, keys: _Keys, bits: int, k: Value) -> None:
 
 
 def _kth_of_many(block: Block, keys: _Keys, bits: int, k: Value) -> None:
-    """Of a row of any length, for a block. Items that are left have the bits ``prefix`` where ``known`` has ones."""
+    """The k-th of a row of any length, for a block. Items left have the bits ``prefix`` where ``known`` has ones."""
     f, word, thread, n = block.f, keys.word, block.thread, keys.n
     lane, warp = thread & (WARP - 1), thread >> 5
     counters, totals = block.room(DIGITS * THREADS * 4), block.room(DIGITS * 4)

@@ -74,7 +74,7 @@ def sort_rows(f: Function, dtype: str, descending: bool) -> None:
         wanted = ((different >> amount) & every) != 0
 
         def digits_of(first: Value) -> tuple[list[Value], Value, Value, Value]:
-            """Of the 32 items from ``first`` on that of this thread: its words, whether there is one, its digit, and
+            """Item of this thread among the 32 from ``first`` on: its words, whether there is one, its digit, and
             the threads that have the same digit."""
             i = first + lane.to(I64)
             here = i < end

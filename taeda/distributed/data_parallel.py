@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from taeda.nn import Module, Parameter
@@ -11,6 +11,7 @@ from taeda.ops.parts import OfParts
 
 from .. import nn
 from .._core import int32, int64
+from .._core.settings import within
 from .._typed import Tensor
 from ..autograd import is_grad_enabled, no_grad
 from ..futures import Future
@@ -313,7 +314,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @property
     def reducer(self) -> _Reducer:
-        """What averages the gradients, for programs that decide between forward and backward whether to."""
+        """Averages the gradients, for programs that decide between forward and backward whether to."""
         return _Reducer(self)
 
     def _arrived(self, parameter: Any) -> None:
@@ -352,14 +353,9 @@ class DistributedDataParallel(Module, Joinable):
             self._used = used
         return used
 
-    @contextlib.contextmanager
-    def no_sync(self) -> Iterator[None]:
+    def no_sync(self) -> AbstractContextManager:
         """Within it, ``backward`` adds up gradients at each process; they are averaged by the first one after it."""
-        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
-        try:
-            yield
-        finally:
-            self.require_backward_grad_sync = before
+        return within(self, require_backward_grad_sync=False)
 
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False

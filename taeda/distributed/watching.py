@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
+
+from .._core.settings import within
 
 __all__ = ["WATCHERS", "Watcher", "functional", "is_functional"]
 
@@ -24,16 +25,11 @@ WATCHERS: list[Watcher] = []
 _here = threading.local()
 
 
-@contextmanager
-def functional() -> Iterator[None]:
+def functional() -> AbstractContextManager:
     """Within the block, collectives come from functions that return new tensors, or from DTensors."""
-    before, _here.functional = is_functional(), True
-    try:
-        yield
-    finally:
-        _here.functional = before
+    return within(_here, functional=True)
 
 
 def is_functional() -> bool:
     """Whether :func:`functional` holds."""
-    return getattr(_here, "functional", False)
+    return bool(getattr(_here, "functional", False))

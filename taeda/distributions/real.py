@@ -375,7 +375,7 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, where(self.concentration < 0, end, math.inf))
 
     def _shape(self) -> tuple[Tensor, Tensor]:
-        """Where the concentration is 0, and the concentration with 1 there."""
+        """Mask of concentrations that are 0, and the concentration with 1 there."""
         zero = self.concentration.isclose(self.concentration.new_zeros(()))
         return zero, self.concentration.masked_fill(zero, 1.0)
 

@@ -177,8 +177,8 @@ def _records(ep: ExportedProgram) -> dict[str, bytes]:
         "version": VERSION,
         "dialect": ep.dialect,
         "graph": _encode_graph(ep.graph_module),
-        "inputs": [_encode_input(s) for s in ep.graph_signature.input_specs],
-        "outputs": [_encode_output(s) for s in ep.graph_signature.output_specs],
+        "inputs": [{**_encode_spec(s), "persistent": s.persistent} for s in ep.graph_signature.input_specs],
+        "outputs": [_encode_spec(s) for s in ep.graph_signature.output_specs],
         "arguments": {"positional": positional, "named": named},
         "in_spec": encode_spec(ep.in_spec),
         "out_spec": encode_spec(ep.out_spec),
@@ -252,13 +252,7 @@ def _encode_argument(arg: Any) -> dict[str, Any]:
     return {"constant": arg.name, "value": encode(arg.value)}
 
 
-def _encode_input(spec: InputSpec) -> dict[str, Any]:
-    return {
-        "kind": spec.kind.name, "arg": _encode_argument(spec.arg), "target": spec.target, "persistent": spec.persistent
-    }  # fmt: skip
-
-
-def _encode_output(spec: OutputSpec) -> dict[str, Any]:
+def _encode_spec(spec: InputSpec | OutputSpec) -> dict[str, Any]:
     return {"kind": spec.kind.name, "arg": _encode_argument(spec.arg), "target": spec.target}
 
 

@@ -29,6 +29,7 @@ from taeda.fx.experimental.symbolic_shapes import (
 )
 from taeda.fx.node import map_aggregate
 from taeda.fx.operator_schemas import writes
+from taeda.nn import Parameter
 from taeda.nn._recorded import refuse_storages
 from taeda.nn.modules import _hooks
 from taeda.ops.meta import place_of, planning, without_values
@@ -151,22 +152,7 @@ class Capture(Numbers):
 
     def input_of(self, node: Node, tensor: Tensor) -> Traced:
         """The value of the placeholder ``node``: a tensor like ``tensor``, of the same sizes."""
-        made = self.traced(node, [without_values(tensor.shape, tensor.stride(), tensor.dtype)], tensor.device)
-        return made
-
-    def constant(self, x: Tensor, path: str, specs: list[InputSpec], last: Node | None) -> tuple[Traced, Node]:
-        """A placeholder for a tensor from outside, after the one ``last``. ``specs`` of the inputs get one more, before
-        those of arguments."""
-        graph, scope = self.root.graph, self.scope
-        with graph.inserting_before(None) if last is None else graph.inserting_after(last):
-            node = graph.placeholder(f"c_{path.replace('.', '_')}")
-        self.scope = self.root
-        made = self.input_of(node, x)
-        made.wants_grad = x.requires_grad
-        self.scope = scope
-        index = sum(s.kind != InputKind.USER_INPUT for s in specs)
-        specs.insert(index, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), path))
-        return made, node
+        return self.traced(node, [without_values(tensor.shape, tensor.stride(), tensor.dtype)], tensor.device)
 
     def input(self, name: str, tensor: Tensor, sizes: Sequence[Any]) -> Traced:
         """A placeholder. ``sizes`` has an Expr for each size that is dynamic, else None."""
@@ -227,7 +213,7 @@ class Capture(Numbers):
         return storage.born < self.born or storage.device.type == "meta"
 
     def note_made(self, x: Tensor) -> Tensor:
-        """What stands for a tensor that the program makes of Python's values: every run begins with a copy of them."""
+        """Stand-in for a tensor that the program makes of Python's values: every run begins with a copy of them."""
         with self.aside():
             if isinstance(x, Traced) or x.is_meta or type(x) is not Tensor:
                 return x
@@ -651,6 +637,44 @@ class Capture(Numbers):
             _hooks.register_module_forward_hook(leave, always_call=True),
         ):
             yield
+
+
+class Recorded:
+    """A program that ``capture`` has recorded at some sizes: its inputs, and the tensors from outside among them."""
+
+    def __init__(self, capture: Capture, specs: list[InputSpec], constants: dict[str, Tensor]) -> None:
+        self.capture, self.specs, self.constants = capture, specs, constants
+        self.last_state: Node | None = None
+        capture.lift = self._lift
+
+    def _lift(self, x: Tensor) -> Traced:
+        """A placeholder for a tensor from outside."""
+        raise NotImplementedError
+
+    def _state(self, name: str, x: Tensor) -> Traced:
+        """A placeholder for a parameter or a buffer."""
+        made = self.capture.input(name, x, [None] * x.dim())
+        made.wants_grad = x.requires_grad
+        self.last_state = self.capture.root.last_input
+        return made
+
+    def _new_path(self) -> str:
+        return f"lifted_tensor_{sum(name.startswith('lifted_tensor_') for name in self.constants)}"
+
+    def _constant(self, x: Tensor, path: str) -> Traced:
+        """A placeholder for the constant ``x``, before those of arguments."""
+        with self.capture.aside():
+            self.constants[path] = x if isinstance(x, Parameter) else x.detach()
+        graph, scope, last = self.capture.root.graph, self.capture.scope, self.last_state
+        with graph.inserting_before(None) if last is None else graph.inserting_after(last):
+            self.last_state = node = graph.placeholder(f"c_{path.replace('.', '_')}")
+        self.capture.scope = self.capture.root
+        made = self.capture.input_of(node, x)
+        made.wants_grad = x.requires_grad
+        self.capture.scope = scope
+        index = sum(s.kind != InputKind.USER_INPUT for s in self.specs)
+        self.specs.insert(index, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), path))
+        return made
 
 
 def _call_model(model: Callable, args: Sequence, kwargs: dict) -> Any:

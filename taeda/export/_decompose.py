@@ -26,7 +26,7 @@ from taeda.ops.table import METHODS, OPS, asked_for, spread, trait
 from taeda.utils import _pytree as pytree
 
 from .. import _core
-from ._capture import Capture, _everything
+from ._capture import Capture, Recorded, _everything
 from ._functions import table as known_functions
 from ._lowering import of_expression
 from ._scatters import put, scattered
@@ -498,7 +498,7 @@ def _is_public(node: Node) -> bool:
 
 
 def _seen(meta: Tensor) -> tuple:
-    """What a tensor shows of which memory."""
+    """Memory of a tensor, and what it shows of that."""
     return meta.untyped_storage()._cdata, meta.dtype, meta.shape, meta.stride(), meta.storage_offset(), meta.is_conj()
 
 
@@ -539,32 +539,25 @@ class _Run(Interpreter):
         return super().call_function(target, args, kwargs)
 
 
-class _Attempt:
+class _Attempt(Recorded):
     """The program run again at some sizes; ``kept`` names the steps that are not to be replaced."""
 
     def __init__(
         self, ep: Any, rules: Mapping[Any, Callable], samples: list[dict[str, int]], kept: set[str],
         targets: Collection, unknowns: Unknowns,
     ) -> None:  # fmt: skip
-        self.ep, self.constants = ep, dict(ep.constants)
+        self.ep = ep
         ranges = {k: r for k, r in ep.range_constraints.items() if k in samples[0] and k not in unknowns.symbols}
         self.mode = mode = _Lowering(samples, rules, ranges, targets, unknowns)
-        self.specs = copy.deepcopy(ep.graph_signature.input_specs)
-        mode.lift = self._lift
+        super().__init__(mode, copy.deepcopy(ep.graph_signature.input_specs), dict(ep.constants))
         sizes = {c.name: c.sizes for c in ep._checks.inputs}
         inputs = []
         self.inputs: list[tuple[InputSpec, Traced]] = []
         nodes = [n for n in ep.graph.nodes if n.op == "placeholder"]
         for node, spec in zip(nodes, self.specs, strict=True):
             if spec.kind != InputKind.USER_INPUT:
-                x = (
-                    ep._state(str(spec.target))
-                    if spec.kind != InputKind.CONSTANT_TENSOR
-                    else ep.constants[str(spec.target)]
-                )
-                made: Any = mode.input(node.name, x, [None] * x.dim())
-                made.wants_grad = x.requires_grad
-                self.last_state = mode.root.last_input
+                constant, path = spec.kind == InputKind.CONSTANT_TENSOR, str(spec.target)
+                made: Any = self._state(node.name, ep.constants[path] if constant else ep._state(path))
             elif isinstance(spec.arg, TensorArgument):
                 x = node.meta["val"]
                 made = mode.input(node.name, x, [e if isinstance(e, Expr) else None for e in sizes[node.name] or ()])
@@ -595,17 +588,10 @@ class _Attempt:
             _core.set_grad_enabled(before)
         self._end(result)
 
-    last_state: Node | None = None
-
     def _lift(self, x: Tensor) -> Traced:
-        """A placeholder for a tensor that a decomposition made."""
         if x.is_meta:
             raise RuntimeError("a body made a view that the mode did not see")
-        path = f"lifted_tensor_{sum(name.startswith('lifted_tensor_') for name in self.constants)}"
-        with self.mode.aside():
-            self.constants[path] = x.detach()
-        made, self.last_state = self.mode.constant(x, path, self.specs, self.last_state)
-        return made
+        return self._constant(x, self._new_path())
 
     def _end(self, result: tuple) -> None:
         """Put the written tensors before the other outputs."""

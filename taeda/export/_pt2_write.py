@@ -554,7 +554,7 @@ def _is_float(x: Any) -> bool:
 
 
 def _metadata(node: Node) -> dict[str, str]:
-    """Where a step comes from: its line, and the modules that it is in."""
+    """Origin of a step: its line, and the modules that it is in."""
     found = {"stack_trace": node.meta["stack_trace"]} if node.meta.get("stack_trace") else {}
     modules = node.meta.get("nn_module_stack")
     if modules:

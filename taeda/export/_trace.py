@@ -29,7 +29,7 @@ from taeda.nn._recorded import form_of, refuse_form, tensors_of
 from taeda.utils import _pytree as pytree
 
 from .. import _core
-from ._capture import Capture, _call_model
+from ._capture import Capture, Recorded, _call_model
 from ._checks import Checks, InputCheck
 from ._unknown_sizes import implied, numbers
 from ._unknowns import Again, Unknowns
@@ -194,19 +194,16 @@ def leaf_places(args: tuple, kwargs: dict) -> list[str]:
 # ---- one attempt -----------------------------------------------------------------------------------------------------
 
 
-class _Attempt:
+class _Attempt(Recorded):
     """The model recorded at some sizes of its inputs."""
 
     def __init__(self, exporter: _Exporter, samples: list[dict[str, Any]], base: int = 0) -> None:
         self.exporter = exporter
         samples = [samples[base], *(s for i, s in enumerate(samples) if i != base)] if base else samples
         bounds = {r.name: (r.low, r.high) for r in exporter.roots.values()}
-        self.capture = Capture(samples, exporter.unknowns, bounds)
+        super().__init__(Capture(samples, exporter.unknowns, bounds), [], {})
         self.state: dict[str, tuple[Any, Traced, InputSpec]] = {}  # by path
-        self.constants: dict[str, Tensor] = {}
         self.lasting: list[tuple[str, Tensor, Traced, tuple, int]] = []  # what lasts, its form and version at first
-        self.specs: list[InputSpec] = []
-        self.last_state: Node | None = None
         self.out_spec: Any = None
         self.outputs: list[Any] = []
         self.calls: dict[str, ModuleCallSignature] = {}  # modules whose signature is kept, by path
@@ -221,8 +218,7 @@ class _Attempt:
         for i, (path, x) in enumerate([*parameters, *buffers]):
             kind = InputKind.PARAMETER if i < len(parameters) else InputKind.BUFFER
             label = f"{'b' if kind is InputKind.BUFFER else 'p'}_{path.replace('.', '_')}"
-            made = capture.input(label, x, [None] * x.dim())
-            made.wants_grad = x.requires_grad
+            made = self._state(label, x)
             known.setdefault(id(x), made)  # one tensor of several names is used by the first
             capture.constants.setdefault(id(x), (x, made))
             persistent = path in exporter.persistent if kind is InputKind.BUFFER else None
@@ -230,8 +226,6 @@ class _Attempt:
             self.state[path] = x, made, spec
             self._note_lasting(path, x, made)
             self.specs.append(spec)
-        self.last_state = capture.root.last_input
-        capture.lift = self._lift
         inputs = self._inputs()
         args, kwargs = pytree.tree_unflatten(inputs, exporter.in_spec)
         with self._swapped(known), capture.watching(exporter.mod), self._watching_calls(), capture.on():
@@ -308,12 +302,8 @@ class _Attempt:
                 "export: a tensor on device meta, or of another program, is used as a constant. A gradient that the "
                 "model computes itself (func.grad, autograd.grad) is such a tensor: record it with make_fx"
             )
-        path = self.exporter.attributes.get(id(x))
-        if path is None:
-            path = f"lifted_tensor_{sum(name.startswith('lifted_tensor_') for name in self.constants)}"
-        with self.capture.aside():
-            self.constants[path] = x.detach() if not isinstance(x, Parameter) else x
-        made, self.last_state = self.capture.constant(x, path, self.specs, self.last_state)
+        path = self.exporter.attributes.get(id(x)) or self._new_path()
+        made = self._constant(x, path)
         self._note_lasting(path, x, made)
         return made
 

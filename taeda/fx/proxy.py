@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from taeda._core import Tensor
+from taeda._core.settings import within
 
 from . import _names
 from . import traceback as fx_traceback
@@ -34,15 +35,9 @@ class Scope:
         self.module_type = module_type
 
 
-@contextmanager
-def ScopeContextManager(scope: Scope, current_scope: Scope) -> Iterator[Scope]:
+def ScopeContextManager(scope: Scope, current_scope: Scope) -> AbstractContextManager[Scope]:
     """Let ``scope`` be ``current_scope`` within it."""
-    before = scope.module_path, scope.module_type
-    scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
-    try:
-        yield scope
-    finally:
-        scope.module_path, scope.module_type = before
+    return within(scope, module_path=current_scope.module_path, module_type=current_scope.module_type)
 
 
 def _no_nodes(key: Any) -> None:

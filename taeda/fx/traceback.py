@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+
+from taeda._core.settings import within
 
 __all__ = [
     "annotate", "annotate_fn", "format_stack", "get_current_meta", "get_current_replay_node", "has_preserved_node_meta",
@@ -29,12 +30,8 @@ _state = _State()
 @contextmanager
 def preserve_node_meta(enable: bool = True) -> Iterator[None]:
     """Within it, new Nodes get the current meta."""
-    before = _state.preserve, _state.meta
-    _state.preserve, _state.meta = enable, dict(_state.meta)
-    try:
+    with within(_state, preserve=enable, meta=dict(_state.meta)):
         yield
-    finally:
-        _state.preserve, _state.meta = before
 
 
 def has_preserved_node_meta() -> bool:
@@ -45,27 +42,13 @@ def has_preserved_node_meta() -> bool:
 @contextmanager
 def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
     """Within it, new Nodes get ``annotation_dict`` as ``meta["custom"]``, where the meta is preserved."""
-    before = _state.meta
-    custom = {**before.get("custom", {}), **annotation_dict}
-    _state.meta = {**before, "custom": custom}
-    try:
+    with within(_state, meta={**_state.meta, "custom": {**_state.meta.get("custom", {}), **annotation_dict}}):
         yield
-    finally:
-        _state.meta = before
 
 
 def annotate_fn(annotation_dict: dict[str, Any]) -> Callable[[Callable], Callable]:
     """:func:`annotate` as a decorator."""
-
-    def decorate(function: Callable) -> Callable:
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with annotate(annotation_dict):
-                return function(*args, **kwargs)
-
-        return wrapped
-
-    return decorate
+    return annotate(annotation_dict)
 
 
 def set_stack_trace(stack: list[str]) -> None:
@@ -96,13 +79,8 @@ def format_stack() -> list[str]:
 @contextmanager
 def set_current_meta(node: Any, pass_name: str = "") -> Iterator[None]:
     """Within it, new Nodes get the meta of ``node``, where the meta is preserved."""
-    before = _state.meta
-    if _state.preserve and node.meta:
-        _state.meta = dict(node.meta)
-    try:
+    with within(_state, meta=dict(node.meta) if _state.preserve and node.meta else _state.meta):
         yield
-    finally:
-        _state.meta = before
 
 
 def get_current_meta() -> dict[str, Any]:
@@ -110,14 +88,9 @@ def get_current_meta() -> dict[str, Any]:
     return _state.meta
 
 
-@contextmanager
-def set_current_replay_node(node: Any) -> Iterator[None]:
+def set_current_replay_node(node: Any) -> AbstractContextManager:
     """Within it, ``node`` is the one that is run again."""
-    before, _state.replayed = _state.replayed, node
-    try:
-        yield
-    finally:
-        _state.replayed = before
+    return within(_state, replayed=node)
 
 
 def get_current_replay_node() -> Any:

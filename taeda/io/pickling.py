@@ -521,11 +521,14 @@ class Writer:
         if x:
             self.out += b"("
             for key, value in x.items():
-                self.write(key)
-                self.path.append(key)
-                self.write(value)
-                self.path.pop()
+                self._item(key, value)
             self.out += b"u"
+
+    def _item(self, key: Any, value: Any) -> None:
+        self.write(key)
+        self.path.append(key)
+        self.write(value)
+        self.path.pop()
 
     def _dict(self, x: dict) -> None:
         self.out += b"}"
@@ -585,21 +588,13 @@ class Writer:
             self.write(item)
             self.out += b"a"
         for key, value in pairs or ():
-            self.write(key)
-            self.path.append(key)
-            self.write(value)
-            self.path.pop()
+            self._item(key, value)
             self.out += b"s"
         if state is not None:
-            self.path.append(kind_name(x))
+            self.path.append(type(x).__name__)
             self.write(state)
             self.path.pop()
             self.out += b"b"
-
-
-def kind_name(x: Any) -> str:
-    """The name of an object's class, for places in messages."""
-    return type(x).__name__
 
 
 def _constant(opcode: bytes) -> Callable:

@@ -66,7 +66,8 @@ class Calls(Part):
         return self.call_other(callee, node, hint)
 
     def arguments(self, node: ast.Call, callee: Any = None) -> tuple[list[ir.Expr], dict[str, ir.Expr]]:
-        wanted = self._hints(callee)
+        hints = {p.name: p.type for p in self._hinting(callee)}
+        wanted = list(hints.values())
         args: list[ir.Expr] = []
         for i, a in enumerate(node.args):
             if isinstance(a, ast.Starred):
@@ -77,20 +78,13 @@ class Calls(Part):
                 args += [self.value(p, a) for p in parts or ()]
             else:
                 args.append(self.expr(a, wanted[i] if i < len(wanted) else None))
-        by_name = dict(zip(self._hint_names(callee), wanted, strict=False))
         keywords = {}
         for k in node.keywords:
             if k.arg is None:
                 self.fail(node, "keyword arguments spread out with ** aren't supported", NotSupportedError)
             assert k.arg is not None
-            keywords[k.arg] = self.expr(k.value, by_name.get(k.arg))
+            keywords[k.arg] = self.expr(k.value, hints.get(k.arg))
         return args, keywords
-
-    def _hints(self, callee: Any) -> list[Type]:
-        return [p.type for p in self._hinting(callee)]
-
-    def _hint_names(self, callee: Any) -> list[str]:
-        return [p.name for p in self._hinting(callee)]
 
     def _hinting(self, callee: Any) -> list[Parameter]:
         """The parameters of the called function, if they are known."""

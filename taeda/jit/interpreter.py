@@ -106,7 +106,8 @@ def _op(e: ir.Op) -> Closure:
     last = max((i for i, needed in enumerate(shown) if needed), default=-1)
     for i, (p, arg) in enumerate(zip(schema.parameters, e.args, strict=True)):
         if p.keyword:
-            if arg is not None and not _is_none(arg) and p.name not in ("pin_memory", "layout"):
+            none = isinstance(arg, ir.Const) and arg.value is None
+            if arg is not None and not none and p.name not in ("pin_memory", "layout"):
                 keywords[p.name] = _converted(arg, p.convert)
         elif i <= last:
             positional.append(_constant(p.default) if arg is None else _converted(arg, p.convert))
@@ -129,10 +130,6 @@ def _op(e: ir.Op) -> Closure:
         a, b, c = positional
         return lambda f: function(a(f), b(f), c(f))
     return lambda f: function(*[c(f) for c in positional])
-
-
-def _is_none(e: ir.Expr) -> bool:
-    return isinstance(e, ir.Const) and e.value is None
 
 
 def _constant(value: Any) -> Closure:

@@ -417,10 +417,8 @@ class SourceFrontend(Frontend):
         if isinstance(callee, ContainerMethod):
             return callee.parts
         args, keywords = self.arguments(node)
-        if isinstance(callee, Ignored):
-            return self._call_ignored(callee, args, keywords)
-        if isinstance(callee, Overloads):
-            return self._call_overloads(callee, args, keywords, node)
+        if isinstance(callee, (Ignored, Overloads)):
+            return self.apply(callee, args, keywords, node)
         if isinstance(callee, PythonValue) and isinstance(callee.value, type) and issubclass(callee.value, nn.Module):
             self.fail(node, "modules cannot be made in scripts: make them in __init__", NotSupportedError)
         what = getattr(getattr(callee, "value", callee), "__name__", callee)

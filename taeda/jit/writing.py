@@ -98,7 +98,7 @@ class _Pickle:
         if value is None:
             return None
         if t.name in ("Optional", "Union", "Any", "number") or isinstance(t, InterfaceType):
-            return self.prepared(value, value._kind if hasattr(value, "_kind") else type_of_value(value))
+            return self.prepared(value, value._kind if hasattr(value, "_kind") else type_of(value))
         if isinstance(t, EnumType):
             self.types.append(t)
             return _Member(t, value.value)
@@ -136,11 +136,6 @@ class _Pickle:
         for name, t in kind.attributes.items():
             made.state[name] = self.prepared(read_attribute(value, name), t)
         return made
-
-
-def type_of_value(value: Any) -> Type:
-    """The type of a value of a place that takes several."""
-    return type_of(value)
 
 
 def _tagged(container: Any, t: Type) -> _Call:

@@ -81,7 +81,7 @@ class _Plane:
         self.numbers = numbers * f.splat(self.g["s2"].to(I32), self.lanes) if step == 0 else numbers
 
     def depth(self, z: Value) -> tuple[Value, Value, Value]:
-        """Where the first tap of output ``z`` along the depth is; the first tap inside of the image, and the end of
+        """Position of the first tap of output ``z`` along the depth; the first tap inside of the image, and the end of
         those."""
         f, g = self.f, self.g
         start, step = z * g["s0"] - g["p0"], g["d0"]

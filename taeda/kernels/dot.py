@@ -119,7 +119,7 @@ def matmul_dot(f: Function, dtype: str) -> None:
                         f.scatter(to, o_j, total.to(t), left)
 
     def addend(d: Value) -> Value:
-        """What the first block of k is added to."""
+        """Numbers to which the first block of k is added."""
         f.store(spare, f.const(acc, 0))
         with f.when(g["init"] == 1):
             f.store(spare, f.load(d, t).to(acc))

@@ -260,13 +260,7 @@ class Function:
             return self.load(pointer, t)
         if self._gathers(t) and (count is not None or self.threads > 1):
             mask = self.const(BOOL, True, lanes) if count is None else self.first(count, lanes)
-            spelled, suffix = llvm_type(t, lanes), f"v{lanes}{self._suffix(t)}"
-            name = f"llvm.masked.gather.{suffix}.v{lanes}p0"
-            self.declarations[name] = (
-                f"declare {spelled} @{name}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {spelled})"
-            )
-            at, zero = self._pointers(pointer, stride, lanes), self.const(t, 0, lanes)
-            return self.emit(f"call {spelled} @{name}({at}, i32 {t.bytes}, {mask.typed}, {zero.typed})", t, lanes)
+            return self._gathered(self._pointers(pointer, stride, lanes), t, lanes, mask)
         if count is not None:  # a lane past the end reads the last valid element again
             last = count - 1
         result = self.const(t, 0, lanes)
@@ -301,18 +295,7 @@ class Function:
         lanes = offsets.lanes
         if lanes > 1 and self._gathers(t):
             mask = self.const(BOOL, True, lanes) if mask is None else mask
-            spelled, suffix = llvm_type(t, lanes), f"v{lanes}{self._suffix(t)}"
-            name = f"llvm.masked.gather.{suffix}.v{lanes}p0"
-            self.declarations[name] = (
-                f"declare {spelled} @{name}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {spelled})"
-            )
-            at = self.emit(f"getelementptr i8, ptr {pointer.text}, {offsets.typed}", PTR, lanes)
-            zero = self.const(t, 0, lanes)
-            return self.emit(
-                f"call {spelled} @{name}(<{lanes} x ptr> {at.text}, i32 {t.bytes}, {mask.typed}, {zero.typed})",
-                t,
-                lanes,
-            )
+            return self._gathered(self._addresses(pointer, offsets), t, lanes, mask)
         if mask is not None:
             offsets = self.select(mask, offsets, 0)
         result = self.const(t, 0, lanes)
@@ -378,9 +361,17 @@ class Function:
 
     def _pointers(self, pointer: Value, stride: Value, lanes: int) -> str:
         """The vector ``pointer + [0, stride, 2 * stride, ...]``, with its type."""
-        steps = self.iota(I64, lanes) * stride
-        text = f"getelementptr i8, ptr {pointer.text}, {steps.typed}"
-        return f"<{lanes} x ptr> {self.emit(text, PTR, lanes).text}"
+        return self._addresses(pointer, self.iota(I64, lanes) * stride)
+
+    def _addresses(self, pointer: Value, offsets: Value) -> str:
+        text = f"getelementptr i8, ptr {pointer.text}, {offsets.typed}"
+        return f"<{offsets.lanes} x ptr> {self.emit(text, PTR, offsets.lanes).text}"
+
+    def _gathered(self, at: str, t: Type, lanes: int, mask: Value) -> Value:
+        spelled, name = llvm_type(t, lanes), f"llvm.masked.gather.v{lanes}{self._suffix(t)}.v{lanes}p0"
+        self.declarations[name] = f"declare {spelled} @{name}(<{lanes} x ptr>, i32 immarg, <{lanes} x i1>, {spelled})"
+        zero = self.const(t, 0, lanes)
+        return self.emit(f"call {spelled} @{name}({at}, i32 {t.bytes}, {mask.typed}, {zero.typed})", t, lanes)
 
     def scratch(self, nbytes: int, align: int = 64) -> Value:
         """``nbytes`` of the stack, for as long as the function runs. Keep it well below the smallest thread stack."""

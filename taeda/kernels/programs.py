@@ -121,8 +121,8 @@ def two(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def words(dims: int, tensors: Sequence[Memory]) -> tuple[list[int], int]:
-    """Where in the arguments of a kernel the sizes of each tensor begin, then its strides in bytes; and where numbers
-    begin."""
+    """Places in arguments of a kernel where the sizes of each tensor begin, then its strides in bytes; and where
+    numbers begin."""
     at, found = dims, []
     for tensor in tensors:
         found.append(at)

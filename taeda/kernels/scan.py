@@ -328,7 +328,7 @@ def state_dtype(op: str, dtype: str, out: str) -> str:
 
 @kernel
 def chunk_total(f: Function, dtypes: tuple[str, ...], op: str, out: str) -> None:
-    """What a scan of a chunk of a long row ends with (``ops/_long_rows.py``). Operands: it, the input."""
+    """Last value of a scan of a chunk of a long row (``ops/_long_rows.py``). Operands: it, the input."""
     rule = SCANS[op]
     working = rule.working(dtypes[1], out)
 

@@ -285,7 +285,7 @@ def chunk_softmax(f: Function, dtypes: tuple[str, ...], log: bool) -> None:
 
 @kernel
 def chunk_sum(f: Function, dtypes: tuple[str, ...], log: bool) -> None:
-    """What the gradient of softmax sums over a chunk, ``g * y``, or ``g`` for that of log_softmax. Operands: the sum,
+    """Sum over a chunk for the gradient of softmax, ``g * y``, or ``g`` for that of log_softmax. Operands: the sum,
     g, y."""
     working = compute(dtypes[1])
 

@@ -46,7 +46,7 @@ def _schema(op: Any, args: tuple, kwargs: dict, close: dict) -> None:
 
 
 def _autograd(op: Any, args: tuple, kwargs: dict, close: dict) -> None:
-    """Where an argument requires grad, so do results that have gradients, or the op was given no derivative."""
+    """Results that can have gradients require grad where an argument does, unless the op was given no derivative."""
     if not any(t.requires_grad for t in _tensors((args, kwargs))) or op._function is not None:
         return
     if any(t.requires_grad for t in _tensors(op(*args, **kwargs))):

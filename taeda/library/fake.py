@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
+
+from .._core.settings import within
 
 #: What `get_ctx` gives, by thread, within a function of ``register_fake``.
 _fake = threading.local()
@@ -45,15 +47,9 @@ class FakeImplCtx:
         return self.new_dynamic_size(min=min, max=max)
 
 
-@contextlib.contextmanager
-def fake_context(context: Callable) -> Iterator[None]:
+def fake_context(context: Callable) -> AbstractContextManager:
     """Within it, :func:`get_ctx` gives what ``context()`` gives."""
-    before = getattr(_fake, "context", None)
-    _fake.context = context
-    try:
-        yield
-    finally:
-        _fake.context = before
+    return within(_fake, context=context)
 
 
 def get_ctx() -> FakeImplCtx | None:

@@ -16,7 +16,7 @@ __all__ = ["ScalingType", "SwizzleType", "grouped_mm", "scaled_mm"]
 
 
 class ScalingType(enum.Enum):
-    """What shares a scale in :func:`scaled_mm`."""
+    """Elements that share a scale in :func:`scaled_mm`."""
 
     TensorWise = 0
     RowWise = 1

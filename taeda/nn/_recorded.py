@@ -1,4 +1,4 @@
-"""What recorders of programs share: tensors from outside, which last from one run to the next, and the mode's place."""
+"""Common parts of recorders of programs: tensors from outside, which last from run to run, and the mode's place."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def distinct(args: Any, held: Iterable[Tensor] = ()) -> Any:
 
 
 class Lasting:
-    """What a program finds, and must leave as it is but for its elements.
+    """State that a program finds, and must leave as it is but for its elements.
 
     Args:
         root: what is recorded.

@@ -87,7 +87,7 @@ def _channels_mend(shape, want):
 
 
 def _misfit(name, x_shape, w_shape, bias, stride, padding, dilation, end, groups) -> RuntimeError:
-    """What `core.convolution` refuses in arguments that are of the right types."""
+    """Reason why `core.convolution` refuses arguments of the right types."""
     if min(stride) <= 0 or min(padding) < 0 or min(dilation) <= 0 or groups <= 0:
         what = "non-positive stride is not supported" if min(stride) <= 0 else "negative padding is not supported"
         if min(dilation) <= 0:

@@ -15,7 +15,7 @@ from .._core import Tensor
 from .._core.callbacks import callbacks
 from .._core.devices import DEVICES, REGISTERED, accelerator, device_number, is_registered, set_place
 from .._core.devices import current_place as current_place
-from .meta import make_on_meta
+from .meta import _tensors, make_on_meta
 from .registry import is_in_place, name_of
 from .table import primitive, trait
 
@@ -88,10 +88,6 @@ def transfer(input: Tensor, device: Any, non_blocking: bool = False) -> Tensor:
 # ---- calls that name a device ----------------------------------------------------------------------------------------
 
 
-def _names_device(x: Any) -> bool:
-    return isinstance(x, (str, _core.device))
-
-
 def _pinned(function: Callable, args: Sequence, kwargs: dict, run: Callable) -> Any:
     """The result of ``function`` when it is called with pinned memory."""
     if accelerator() is None:
@@ -124,7 +120,7 @@ def make_there(function: Callable, args: Sequence, kwargs: dict, run: Callable |
         return run(args[0])
     named = kwargs.get("device")
     if named is None:
-        named = next((a for a in args[1:] if _names_device(a)), None)
+        named = next((a for a in args[1:] if isinstance(a, (str, _core.device))), None)
     if named is None:  # a device among the arguments that is about something else
         return NotImplemented
     number = number_of(named)
@@ -147,14 +143,6 @@ def make_there(function: Callable, args: Sequence, kwargs: dict, run: Callable |
 
 
 # ---- calls with tensors of two devices -------------------------------------------------------------------------------
-
-
-def _tensors(items: Sequence) -> Iterator[Tensor]:
-    for x in items:
-        if isinstance(x, Tensor):
-            yield x
-        elif isinstance(x, (tuple, list)):
-            yield from _tensors(x)
 
 
 def _moved(x: Any, device: Any, moves: Callable[[Tensor], bool]) -> Any:

@@ -264,7 +264,7 @@ def _as_complex(x):
 
 @once_per_form
 def _scaled_axes(shape, s, dim, norm, forward, name):
-    """What :func:`_axes` gives, and the factor of the transform."""
+    """Result of :func:`_axes`, and the factor of the transform."""
     dim, sizes = _axes(shape, s, dim, name)
     return dim, sizes, _scale(norm, math.prod(sizes), forward, name) if dim else 1.0
 

@@ -131,7 +131,7 @@ def check_all_on_meta(name: str, args: Sequence) -> None:
     Raises:
         RuntimeError: a tensor of ``args`` that has dimensions is on another device.
     """
-    other = _elsewhere(args)
+    other = next((t for t in _tensors(args) if not t.is_meta and t.dim()), None)  # not a number
     if other is None:
         return
     raise RuntimeError(
@@ -179,11 +179,6 @@ def _tensors(items: Sequence) -> Iterator[Tensor]:
             yield x
         elif isinstance(x, (tuple, list)):
             yield from _tensors(x)
-
-
-def _elsewhere(items: Sequence) -> Tensor | None:
-    """A tensor on another device that is more than a number, if there is one."""
-    return next((t for t in _tensors(items) if not t.is_meta and t.dim()), None)
 
 
 def _leaves(name: str, args: Sequence, kwargs: dict) -> bool:

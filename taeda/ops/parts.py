@@ -128,7 +128,7 @@ class OfParts(Tensor):
         return 0
 
     def data_ptr(self) -> int:
-        """There is no address: each part has one.
+        """Raises: each part has an address of its own.
 
         Raises:
             RuntimeError: always.

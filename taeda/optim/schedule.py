@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import warnings
 import weakref
-from contextlib import contextmanager
 from typing import Any
 
 from taeda._core.nearest import ChecksKeywords
 
+from .._core.settings import within
 from .._typed import Tensor
 from .optimizer import Optimizer
 
@@ -144,13 +144,8 @@ class LRScheduler(ChecksKeywords):
                 stacklevel=3,
             )  # fmt: skip
 
-    @contextmanager
     def _within_step(self):
-        self._get_lr_called_within_step = True
-        try:
-            yield
-        finally:
-            self._get_lr_called_within_step = False
+        return within(self, _get_lr_called_within_step=True)
 
     def step(self, epoch: int | None = None) -> None:
         """Go on by one epoch and set the rates."""

@@ -83,7 +83,7 @@ class Recording:
         self.ended = self.recorder.clock()
         self.recorder.stop()
         self._leave()
-        self._let_threads_go()
+        threading.setprofile(self._before)
         for handle in self.handles:
             handle.remove()
         self.handles.clear()
@@ -113,9 +113,6 @@ class Recording:
             here = sys.getprofile()
             threading.setprofile_all_threads(joins)
             sys.setprofile(here)
-
-    def _let_threads_go(self) -> None:
-        threading.setprofile(self._before)
 
     def _watch_optimisers(self) -> None:
         from ..optim import optimizer

@@ -13,6 +13,7 @@ from .. import _core
 from .._core import Tensor, device, modes
 from .._core.devices import DEVICES, accelerator
 from .._core.random import GENERATORS, all_states, set_all_states
+from .._core.settings import within
 from ..amp.autocast_mode import autocast, get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd import Function, backward, no_grad
 from ..autograd.graph import saved_tensors_hooks
@@ -46,26 +47,14 @@ class _StopRecomputation(Exception):
 _settings = threading.local()
 
 
-@contextlib.contextmanager
-def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+def set_checkpoint_early_stop(enable: bool) -> contextlib.AbstractContextManager:
     """Within it, ``enable`` says whether checkpoints stop their second run as soon as nothing more of it is needed."""
-    previous = getattr(_settings, "early_stop", None)
-    _settings.early_stop = enable
-    try:
-        yield
-    finally:
-        _settings.early_stop = previous
+    return within(_settings, early_stop=enable)
 
 
-@contextlib.contextmanager
-def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+def set_checkpoint_debug_enabled(enabled: bool | None) -> contextlib.AbstractContextManager:
     """Within it, ``enabled`` overrides the ``debug`` argument of checkpoints."""
-    previous = getattr(_settings, "debug", None)
-    _settings.debug = enabled
-    try:
-        yield
-    finally:
-        _settings.debug = previous
+    return within(_settings, debug=enabled)
 
 
 def noop_context_fn() -> tuple[contextlib.AbstractContextManager, contextlib.AbstractContextManager]:

@@ -75,7 +75,7 @@ def _first_match(run_lambda: Callable, command: str, pattern: str) -> str | None
 
 
 def get_cpu_info(run_lambda: Callable) -> str:
-    """What the system says of the processor, by a function like :func:`run`."""
+    """Description of the processor by the system, by a function like :func:`run`."""
     status, printed, errors = run_lambda("sysctl -n machdep.cpu.brand_string" if sys.platform == "darwin" else "lscpu")
     return errors if status else printed
 
@@ -92,7 +92,7 @@ def get_nvidia_driver_version(run_lambda: Callable) -> str | None:
 
 
 def get_gcc_version(run_lambda: Callable) -> str | None:
-    """What ``gcc --version`` says after the name, or None."""
+    """Text of ``gcc --version`` after the name, or None."""
     return _first_match(run_lambda, "gcc --version", r"gcc (.*)")
 
 

@@ -35,8 +35,9 @@ def test_windows(name):
 
 @pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hann", "kaiser"])
 def test_older_windows(name):
-    for n, periodic in itertools.product((0, 1, 2, 7), (True, False)):
+    for n, periodic in itertools.product((0, 1, 2, 7, 8), (True, False)):
         compare(name, lambda T, n=n, p=periodic: getattr(T, f"{name}_window")(n, p))
+        compare(name, lambda T, n=n, p=periodic: getattr(T, f"{name}_window")(n, p, dtype=T.float64))
     for bad in (lambda T: (-1,), lambda T: (4, True, 1, 2, 3), lambda T: (2.5,)):
         compare(name, lambda T, bad=bad: getattr(T, f"{name}_window")(*bad(T)), raises=(RuntimeError, TypeError))
 

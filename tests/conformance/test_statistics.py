@@ -103,14 +103,6 @@ def test_gradient():
         )
 
 
-@pytest.mark.parametrize("name", ["hann", "hamming", "blackman", "bartlett", "kaiser"])
-def test_windows(name):
-    for n, periodic in itertools.product((0, 1, 2, 7, 8), (True, False)):
-        got = getattr(taeda, f"{name}_window")(n, periodic, dtype=taeda.float64)
-        close(got, getattr(torch, f"{name}_window")(n, periodic, dtype=torch.float64), rtol=1e-9, atol=1e-12)
-        assert getattr(taeda, f"{name}_window")(n, periodic).dtype is taeda.float32
-
-
 def test_copies_of_views():
     x = data(3, 4)
     for name, args in {

@@ -8,7 +8,7 @@ import pytest
 import taeda
 from taeda import cuda
 
-from .emulator import driver
+from .emulator import driver, no_faults
 
 pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="there is no CUDA device")
 
@@ -164,11 +164,8 @@ def test_large_transposed_copies():
 
 def test_tiles_of_transposed_copies_are_without_races():
     x = A[:3003].reshape(33, 91).cuda()
-    driver().check("full")
-    try:
-        assert x.t().contiguous().cpu().equal(A[:3003].reshape(33, 91).t()) and not driver().faults
-    finally:
-        driver().check("fast")
+    with no_faults():
+        assert x.t().contiguous().cpu().equal(A[:3003].reshape(33, 91).t())
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -245,16 +242,13 @@ def test_rows_of_other_kinds(f):
 
 def test_the_threads_of_a_row_are_without_races():
     x = X[:3].cuda()
-    driver().check("full")
-    try:
+    with no_faults():
         for f in (
             lambda x: x.softmax(1),
             grads(lambda x: F.group_norm(x.reshape(1, 3, 1024), 3)),
             lambda x: F.batch_norm(x, x[0].clone(), x[1].clone(), training=True),
         ):
-            assert f(x).cpu().equal(f(X[:3])) and not driver().faults
-    finally:
-        driver().check("fast")
+            assert f(x).cpu().equal(f(X[:3]))
 
 
 # ---- rows and items by index -----------------------------------------------------------------------------------------
@@ -291,8 +285,7 @@ def test_rows_to_one_place_are_put_in_the_order_of_the_index():
     x = B[: 512 * 48].reshape(512, 48)
     (counters,) = counted(lambda w, x, i: w.index_put_((i,), x), W[:, :48].contiguous(), x, I)[-1:]
     assert counters.of("global", "store").used == 1
-    driver().check("full")
-    try:
+    with no_faults():
         for f in (
             lambda y, i, x: y.index_add_(0, i, x),
             lambda y, i, x: y.index_put_((i,), x),
@@ -310,9 +303,7 @@ def test_rows_to_one_place_are_put_in_the_order_of_the_index():
             lambda y, i, x: y.t().index_put_((i,), x[:, :4], accumulate=True),
         ):
             given = taeda.zeros(4, 48), I[:40] % 4, x[:40]
-            assert f(*(t.cuda() for t in given)).cpu().equal(f(*given)) and not driver().faults
-    finally:
-        driver().check("fast")
+            assert f(*(t.cuda() for t in given)).cpu().equal(f(*given))
 
 
 def test_gradients_of_embeddings_add_whole_rows():
@@ -503,19 +494,12 @@ def test_matrix_units_take_any_shape(f, m, n, k, dtype):
 def test_tiles_of_products_are_without_races():
     for dtype in (taeda.float16, taeda.bfloat16):
         x, y = drawn(40, 72, dtype=dtype), drawn(72, 80, dtype=dtype, seed=6)
-        driver().check("full")
-        try:
+        with no_faults():
             (x.cuda() @ y.cuda()).cpu()
-            assert not driver().faults
-        finally:
-            driver().check("fast")
     a, b = drawn(40, 70), drawn(70, 80, seed=6)
-    driver().check("full")
-    try:
+    with no_faults():
         for f in (lambda a, b: a @ b, lambda a, b: b.t() @ a.t()):
-            assert f(a.cuda(), b.cuda()).cpu().equal(f(a, b)) and not driver().faults
-    finally:
-        driver().check("fast")
+            assert f(a.cuda(), b.cuda()).cpu().equal(f(a, b))
 
 
 @pytest.mark.parametrize("dtype", [
@@ -538,8 +522,7 @@ def test_scattered_rows_of_any_layout_are_without_races():
     g = taeda.Generator().manual_seed(4)
     y, x = A[: 133 * 64].reshape(133, 64), B[: 133 * 40].reshape(133, 40)
     i = taeda.randint(0, 16, (133, 40), generator=g)
-    driver().check("full")
-    try:
+    with no_faults():
         for f in (
             lambda y, i, x: y.scatter_add(1, i, x),
             lambda y, i, x: y.t().contiguous().t().scatter(1, i, x),
@@ -547,9 +530,7 @@ def test_scattered_rows_of_any_layout_are_without_races():
             lambda y, i, x: y.scatter_reduce(1, i, x, "amax"),
             lambda y, i, x: (y > 0).scatter(1, i[:, :1], x[:, :1] > 0),
         ):
-            assert f(y.cuda(), i.cuda(), x.cuda()).cpu().equal(f(y, i, x)) and not driver().faults
-    finally:
-        driver().check("fast")
+            assert f(y.cuda(), i.cuda(), x.cuda()).cpu().equal(f(y, i, x))
 
 
 # ---- sorted rows -----------------------------------------------------------------------------------------------------
@@ -592,11 +573,8 @@ def test_rows_are_sorted_by_radix(dtype):
 def test_many_rows_are_sorted_at_once(f):
     """Each has a buffer of its own: threads do not meet."""
     x = (A[:2800] * 50).round() / 50
-    driver().check("full")
-    try:
-        assert f(x.cuda()).cpu().equal(f(x)) and not driver().faults
-    finally:
-        driver().check("fast")
+    with no_faults():
+        assert f(x.cuda()).cpu().equal(f(x))
 
 
 def test_all_threads_of_a_block_share_a_row():
@@ -614,18 +592,15 @@ def test_all_threads_of_a_block_share_a_row():
     taeda.float32, taeda.float64, taeda.float16, taeda.bfloat16, taeda.int8, taeda.uint8, taeda.int16, taeda.int64, taeda.bool
 ])  # fmt: skip
 def test_one_item_of_a_row_is_found_by_all_threads(dtype):
-    driver().check("full")
-    try:
+    with no_faults():
         for n in (1, 40, 128, 131, 400) if dtype is taeda.float32 else (40, 131):
             x = ranked((A[: 3 * n] * (1 if dtype is taeda.bool else 20)).to(dtype).reshape(3, n))
             x[1] = x[1, 0]
             ranks = (partial(taeda.kthvalue, k=k, dim=1) for k in (1, (n + 1) // 2, n))
             for f in (*ranks, lambda x: x.median(1), lambda x: x.nanmedian(1), lambda x: x.mode(1)):
                 want, made = f(x), f(x.cuda())
-                assert made.indices.cpu().equal(want.indices) and not driver().faults
+                assert made.indices.cpu().equal(want.indices)
                 assert made.values.cpu().nan_to_num(9).equal(want.values.nan_to_num(9))
-    finally:
-        driver().check("fast")
 
 
 def test_a_rank_is_found_by_a_look_at_the_row_for_each_digit():
@@ -654,12 +629,8 @@ def test_long_rows_have_many_warps_whose_sums_a_block_joins(f, passes):
     assert joined.of("global", "load").bytes <= 0.05 * A.nbytes
     for counters in (rows, joined):
         assert counters.of("local", "load").accesses == 0
-    driver().check("full")
-    try:
+    with no_faults():
         f(A.cuda()).cpu()
-        assert not driver().faults
-    finally:
-        driver().check("fast")
 
 
 @pytest.mark.parametrize("f, passes, stored", [
@@ -682,12 +653,8 @@ def test_long_rows_that_are_kept_have_a_warp_for_each_chunk(f, passes, stored):
         load, rows = counters.of("global", "load"), counters.of("global", "load").bytes >= 0.4 * x.nbytes
         assert counters.of("local", "load").accesses == 0 and (not rows or load.used >= 0.9)
         assert not rows or counters.warps >= 12  # of 2 rows of 6 chunks
-    driver().check("full")
-    try:
+    with no_faults():
         f(x.cuda()).cpu()
-        assert not driver().faults
-    finally:
-        driver().check("fast")
 
 
 @pytest.mark.parametrize("f, passes, stored", [
@@ -737,12 +704,8 @@ def test_scans_of_few_long_rows_have_a_warp_for_each_chunk(f, dtype):
         assert counters.of("local", "load").accesses == 0
     store = large[1].of("global", "store")
     assert store.used == 1 and store.bytes == f(x).nbytes
-    driver().check("full")
-    try:
+    with no_faults():
         f(x.cuda()).cpu()
-        assert not driver().faults
-    finally:
-        driver().check("fast")
 
 
 def test_scans_of_chunks_are_those_of_rows():
@@ -790,12 +753,8 @@ def test_few_long_columns_have_many_threads_whose_sums_a_block_joins(f, passes, 
     assert joined.of("global", "load").bytes <= 0.1 * passes * size
     for counters in (columns, joined):
         assert counters.of("local", "load").accesses == 0
-    driver().check("full")
-    try:
+    with no_faults():
         f(x.cuda()).cpu()
-        assert not driver().faults
-    finally:
-        driver().check("fast")
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 7, 33, 100])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
-import sys
 
 import numpy as np
 import pytest
+from agree import imported
 
 import taeda
 
@@ -49,11 +48,7 @@ def module_of(package, programs, folder):
         text.append(f"def f{i}({parameters}):\n" + "".join(f"    {line}\n" for line in body.split("; ")))
     path = folder / f"arithmetic_of_{package}.py"
     path.write_text("".join(text))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
+    return imported(path)
 
 
 def ends_the_process(body, values):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
-import sys
 
 import pytest
+from agree import imported
 
 import taeda
 
@@ -117,11 +116,7 @@ class Kept(nn.Module):
 def framework(name, folder):
     path = folder / f"frozen_{name}.py"
     path.write_text(PROGRAM.replace("{framework}", name))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # where scripts look for their source
-    spec.loader.exec_module(module)
-    return module
+    return imported(path)
 
 
 @pytest.fixture(scope="module")

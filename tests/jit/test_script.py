@@ -1,7 +1,6 @@
 """``script``: compiled programs give what Python gives, and are written as archives that PyTorch reads."""
 
 import copy
-import importlib.util
 import io
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import taeda
 from taeda import Tensor, nn
 
 torch = pytest.importorskip("torch")
-from agree import close  # noqa: E402
+from agree import close, imported  # noqa: E402
 from language import EXAMPLES  # noqa: E402
 from test_archive import agree, ours  # noqa: E402
 
@@ -34,11 +33,7 @@ def of_taeda(name, folder):
         source = source.replace(old, new)
     path = folder / f"{name}_of_taeda.py"
     path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
+    return imported(path)
 
 
 @pytest.fixture(scope="module")

@@ -135,10 +135,6 @@ def pipeline(
     return Pipe(_cut(traced))
 
 
-def _is_step(node: Node) -> bool:
-    return node.op in ("call_function", "call_method", "call_module") and node.name != "_guards_fn"
-
-
 def _stage_of_nodes(graph: Graph) -> dict[Node, int]:
     """The stage of each node. Inputs lie on the first, parameters and buffers where they are used first."""
     places: dict[Node, int] = {}
@@ -149,7 +145,7 @@ def _stage_of_nodes(graph: Graph) -> dict[Node, int]:
                 reason = "it has no steps" if empty else "the cut lies within no_grad()"
                 raise RuntimeError(f"pipeline: cannot end stage {stage} there: {reason}")
             stage, empty = stage + 1, True
-        elif _is_step(node):
+        elif node.op in ("call_function", "call_method", "call_module") and node.name != "_guards_fn":
             places[node], empty = stage, False
             if node.target is set_grad_enabled:
                 gradients = node.args[0] is True

@@ -7,12 +7,13 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import Any, NamedTuple
 
 from taeda._core import current_task
 
+from ..._core.settings import within
 from ..._typed import Tensor
 from ...autograd import no_grad
 from ...futures import Future
@@ -162,14 +163,9 @@ class Clock:
 _here = threading.local()
 
 
-@contextmanager
-def recorded(recorder: Recorder) -> Iterator[None]:
+def recorded(recorder: Recorder) -> AbstractContextManager:
     """Within it, :func:`spend` in this thread counts for ``recorder``."""
-    _here.recorder = recorder
-    try:
-        yield
-    finally:
-        _here.recorder = None
+    return within(_here, recorder=recorder)
 
 
 def current() -> Recorder | None:

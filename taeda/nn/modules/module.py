@@ -560,23 +560,20 @@ class Module(StateMixin, ChecksKeywords, ModuleBase):
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` after the module's backward; a result replaces grad_input."""
-        if self._is_full_backward_hook is False:
-            raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
-                "one of them."
-            )
-        self._is_full_backward_hook = True
-        return _hooks.add(self._backward_hooks, hook, prepend)
+        return self._add_backward_hook(True, hook, prepend)
 
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
         """The older kind of backward hook, on the node of the output; prefer :meth:`register_full_backward_hook`."""
-        if self._is_full_backward_hook is True:
+        return self._add_backward_hook(False, hook)
+
+    def _add_backward_hook(self, full: bool, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        if self._is_full_backward_hook not in (None, full):
             raise RuntimeError(
                 "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
                 "one of them."
             )
-        self._is_full_backward_hook = False
-        return _hooks.add(self._backward_hooks, hook)
+        self._is_full_backward_hook = full
+        return _hooks.add(self._backward_hooks, hook, prepend)
 
     # ---- Python -----------------------------------------------------------------------------------------------------
     def __setstate__(self, state: dict[str, Any]) -> None:

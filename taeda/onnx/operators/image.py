@@ -26,8 +26,8 @@ from ..values import integers
 
 # ---- resizing --------------------------------------------------------------------------------------------------------
 def coordinates(mode: str, length: int, wanted: int, scale: float, region: tuple[float, float] = (0.0, 1.0)) -> Any:
-    """Where the places of the result lie in the input, in the arithmetic of onnxruntime: one rounding to float32 after
-    each step, so that halves are rounded as there."""
+    """Positions in the input of the places of the result, in the arithmetic of onnxruntime: one rounding to float32
+    after each step, so that halves are rounded as there."""
     one, half, factor = np.float32(1), np.float32(0.5), np.float32(scale)
     i = np.arange(wanted, dtype=np.float32)
     if mode == "align_corners":

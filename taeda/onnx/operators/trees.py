@@ -132,7 +132,7 @@ def tree_ensemble_classifier(
     classlabels_int64s: list[int] | None = None, classlabels_strings: list[str] | None = None,
     post_transform: str = "NONE", **attributes: Any,
 ) -> tuple[Any, Tensor]:  # fmt: skip
-    """Where leaves score one of two classes only, the second is chosen above 0, or above a half if no weight is
+    """The second class is chosen above 0 where leaves score one of two classes only, or above a half if no weight is
     negative."""
     labels = list(classlabels_strings or classlabels_int64s or [])
     base = base_values_as_tensor if base_values_as_tensor is not None else taeda.tensor(base_values or [0.0])

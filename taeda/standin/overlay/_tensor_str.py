@@ -11,7 +11,7 @@ __all__ = ["get_printoptions", "printoptions", "set_printoptions"]
 
 
 def _str(self: Any, *, tensor_contents: Any = None) -> str:
-    """What is printed of a tensor; ``tensor_contents`` stands for its numbers, where it is given."""
+    """Printed form of a tensor; ``tensor_contents`` stands for its numbers, where it is given."""
     return repr(self) if tensor_contents is None else tensor_repr(self, contents=tensor_contents)
 
 

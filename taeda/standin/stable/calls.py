@@ -1,4 +1,4 @@
-"""What the C functions of ``native`` ask of Python: ops by name and signature, memory of a library as a tensor."""
+"""Services of Python for the C functions of ``native``: ops by name and signature, memory of a library as a tensor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def form(a: Argument) -> Form:
 
 
 def forms(schema: Schema) -> tuple[list[Form], list[Form]]:
-    """Those of the arguments of an op, and of its results."""
+    """Forms of the arguments of an op, and of its results."""
     return [form(a) for a in schema.arguments], [form(a) for a in schema.returns]
 
 

@@ -19,11 +19,6 @@ def draw_seed(generator: Generator | None = None) -> int:
     return (generator or default_generator).random64() & (2**63 - 1)
 
 
-def _fresh_generator() -> Generator:
-    """A generator of its own for one pass, seeded from the global one."""
-    return Generator().manual_seed(draw_seed())
-
-
 def _length(dataset: Any) -> int:
     """The number of samples."""
     if not hasattr(type(dataset), "__len__"):
@@ -124,7 +119,7 @@ class RandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         n, count = _length(self.data_source), self.num_samples
-        generator = self.generator or _fresh_generator()
+        generator = self.generator or Generator().manual_seed(draw_seed())
         if self.replacement:
             for start in range(0, count, 32):
                 yield from randint(n, (min(32, count - start),), generator=generator).tolist()

@@ -6,19 +6,31 @@ With TAEDA_EMULATOR_KEEPS=FOLDER the PTX of all modules is written there, for ``
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 from .driver import Driver
 from .faults import Fault
 from .ptx import Refused
 
-__all__ = ["Driver", "Fault", "Refused", "driver", "faults", "reset", "table"]
+__all__ = ["Driver", "Fault", "Refused", "driver", "faults", "no_faults", "reset", "table"]
 
 
 @functools.cache
 def driver() -> Driver:
     """The emulated driver of this process, with two devices."""
     return Driver(devices=2)
+
+
+@contextlib.contextmanager
+def no_faults():
+    """Within it every access of kernels is checked."""
+    driver().check("full")
+    try:
+        yield
+        assert not driver().faults
+    finally:
+        driver().check("fast")
 
 
 def table() -> dict[str, int]:

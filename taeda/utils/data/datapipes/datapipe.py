@@ -46,7 +46,7 @@ class DataChunk(list):
 
 
 class _Pipe:
-    """What both kinds of pipes have: functions that are called as methods, and hooks for who follows a chain."""
+    """Common base of both kinds of pipes: functions that are called as methods, and hooks for who follows a chain."""
 
     functions: ClassVar[dict[str, Callable]]
     reduce_ex_hook: ClassVar[Callable | None] = None

@@ -1,1 +1,1 @@
-"""What packages' tests take from PyTorch's own tests."""
+"""Parts of PyTorch's own tests that tests of packages use."""

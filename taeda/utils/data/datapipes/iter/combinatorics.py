@@ -43,7 +43,7 @@ class SamplerIterDataPipe(IterDataPipe):
 
 
 class Shuffling(IterDataPipe):
-    """What pipes in random order share: a generator, which a loader seeds, and a switch."""
+    """Base of pipes in random order: a generator, which a loader seeds, and a switch."""
 
     def __init__(self) -> None:
         super().__init__()

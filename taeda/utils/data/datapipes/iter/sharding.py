@@ -13,7 +13,7 @@ __all__ = ["SHARDING_PRIORITIES", "ShardingFilterIterDataPipe"]
 
 
 class SHARDING_PRIORITIES(IntEnum):
-    """What shares are taken for, the first first: without distinction, for processes that train, for workers."""
+    """Purposes of shares, in the order of use: without distinction, for processes that train, for workers."""
 
     DEFAULT = 1
     DISTRIBUTED = 2

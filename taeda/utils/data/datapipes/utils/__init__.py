@@ -1,1 +1,1 @@
-"""What data pipes share."""
+"""Common helpers of data pipes."""
