@@ -1,5 +1,6 @@
 """Files written by PyTorch are read here and the reverse; safetensors against its own library."""
 
+import copy
 import enum
 import functools
 import io
@@ -252,6 +253,25 @@ def test_whole_modules():
     assert list(back.state_dict()) == list(net.state_dict())
     back.train()(x).sum().backward()
     assert back.body[0].weight.grad is not None
+
+
+def note(module, *arguments):
+    module.loaded = True
+
+
+def test_whole_modules_of_torch_with_hooks():
+    net = torch.nn.Sequential(torch.nn.utils.spectral_norm(torch.nn.Linear(3, 2)))
+    net.register_load_state_dict_pre_hook(note)
+    buffer = io.BytesIO()
+    torch.save(net, buffer)
+    buffer.seek(0)
+    back = taeda.load(buffer, weights_only=False)
+    with taeda.no_grad():
+        assert back.eval()(taeda.ones(1, 3))[0].tolist() == pytest.approx(net.eval()(torch.ones(1, 3))[0].tolist())
+    for again in (back, pickle.loads(pickle.dumps(back)), copy.deepcopy(back)):
+        again.loaded = False
+        again.load_state_dict(back.state_dict())
+        assert again.loaded
 
 
 def test_whole_modules_of_torch():

@@ -78,7 +78,7 @@ class StateMixin:
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False):
-        return _hooks.add(self._load_state_dict_pre_hooks, _LoadHook(hook, self if with_module else None))
+        return _hooks.add(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook: Callable):
         """Call ``hook(module, incompatible_keys)`` after loading."""
@@ -286,8 +286,11 @@ def _exchange(param: Tensor, given: Tensor, assign: bool) -> None:
     swap_tensors(param, new)
 
 
-class _LoadHook:
-    """A load pre-hook, called with its module first if it was registered so. It does not keep the module alive."""
+class _WrappedHook:
+    """A load pre-hook, called with its module first if it was registered so. It does not keep the module alive.
+
+    The name and the state are those that PyTorch's files have.
+    """
 
     def __init__(self, hook: Callable, module=None):
         self.hook, self.module = hook, None if module is None else weakref.ref(module)
@@ -295,8 +298,12 @@ class _LoadHook:
     def __call__(self, *args):
         return self.hook(*args) if self.module is None else self.hook(self.module(), *args)
 
-    def __reduce__(self):
-        return _LoadHook, (self.hook, None if self.module is None else self.module())
+    def __getstate__(self):
+        module = None if self.module is None else self.module()
+        return {"hook": self.hook, "with_module": module is not None, "module": module}
+
+    def __setstate__(self, state):
+        _WrappedHook.__init__(self, state["hook"], state.get("module"))
 
 
 def _load(module, state: Mapping, prefix: str, metadata, assign: bool, report: tuple[list, list, list]) -> None:

@@ -46,10 +46,10 @@ from ._hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from ._state import _EXTRA_STATE_KEY_SUFFIX, StateMixin, _IncompatibleKeys
+from ._state import _EXTRA_STATE_KEY_SUFFIX, StateMixin, _IncompatibleKeys, _WrappedHook
 
 __all__ = [
-    "_EXTRA_STATE_KEY_SUFFIX", "Module", "_IncompatibleKeys", "register_module_backward_hook",
+    "_EXTRA_STATE_KEY_SUFFIX", "Module", "_IncompatibleKeys", "_WrappedHook", "register_module_backward_hook",
     "register_module_buffer_registration_hook", "register_module_forward_hook",
     "register_module_forward_pre_hook", "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
     "register_module_module_registration_hook", "register_module_parameter_registration_hook",

@@ -86,11 +86,11 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(fn)
-        module._register_state_dict_hook(_StateDictHook(fn))
+        module._register_state_dict_hook(SpectralNormStateDictHook(fn))
         return fn
 
 
-class _StateDictHook:
+class SpectralNormStateDictHook:
     """Notes the version in the state dict's metadata, as PyTorch does."""
 
     def __init__(self, fn: SpectralNorm) -> None:
@@ -98,6 +98,13 @@ class _StateDictHook:
 
     def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict) -> None:
         local_metadata.setdefault("spectral_norm", {})[self.fn.name + ".version"] = self.fn._version
+
+
+class SpectralNormLoadStateDictPreHook:
+    """The hook of PyTorch's files that completes state dicts of before its version 1.0. Here it does nothing."""
+
+    def __call__(self, *args: Any) -> None:
+        pass
 
 
 def spectral_norm(
@@ -150,7 +157,7 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     if not undo_hook(module, lambda hook: isinstance(hook, SpectralNorm) and hook.name == name):
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     for key, hook in module._state_dict_hooks.items():
-        if isinstance(hook, _StateDictHook) and hook.fn.name == name:
+        if isinstance(hook, SpectralNormStateDictHook) and hook.fn.name == name:
             del module._state_dict_hooks[key]
             break
     return module
