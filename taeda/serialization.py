@@ -7,7 +7,7 @@ import mmap
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 from ._core.settings import within
@@ -116,13 +116,15 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     return list(names)
 
 
-def skip_data(materialize_fake_tensors: bool = False) -> AbstractContextManager:
+@contextmanager
+def skip_data(materialize_fake_tensors: bool = False) -> Iterator[None]:
     """Within the block files are written with zeros for the bytes of tensors, and loaded tensors are zeros.
 
     Args:
         materialize_fake_tensors: accepted; there are none.
     """
-    return within(options, skip_data=True)
+    with within(options, skip_data=True):
+        yield
 
 
 def get_crc32_options() -> bool:
