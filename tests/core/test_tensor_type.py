@@ -194,10 +194,5 @@ def test_the_dict_of_attributes_can_be_replaced():
 
 def test_classes_that_programs_extend_have_no_slots():
     """A function that stores arguments as attributes looks there for their names."""
-    for kind in (
-        taeda.nn.Module,
-        taeda.optim.Optimizer,
-        taeda.optim.lr_scheduler.LRScheduler,
-        taeda.Tensor,
-    ):
+    for kind in (taeda.nn.Module, taeda.optim.Optimizer, taeda.optim.lr_scheduler.LRScheduler, taeda.Tensor):
         assert not hasattr(kind, "__slots__")
