@@ -86,6 +86,10 @@ def printoptions(**kwargs: Any) -> Iterator[None]:
 
     Args:
         kwargs: as :func:`set_printoptions` takes them.
+
+    Raises:
+        ValueError: there is no such profile.
+
     Examples:
         >>> with taeda.printoptions(precision=2):
         ...     print(taeda.tensor([1 / 3]))

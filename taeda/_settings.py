@@ -192,6 +192,10 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     Args:
         mode: on or off.
         warn_only: whether an op that is not deterministic warns instead of raising (none is).
+
+    Raises:
+        TypeError: ``mode`` is no bool.
+
     Examples:
         >>> taeda.use_deterministic_algorithms(True)
         >>> taeda.empty(2)  # filled with NaN, which is easy to see

@@ -141,9 +141,11 @@ def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one.
 
     Args:
-        input: a tensor.
+        input: a tensor of any sizes and any dtype.
     Returns:
         A bool.
+    Raises:
+        TypeError: ``input`` is no tensor.
     Examples:
         >>> taeda.is_floating_point(taeda.tensor([1.0])), taeda.is_floating_point(taeda.tensor([1]))
         (True, False)
@@ -156,9 +158,11 @@ def is_complex(input: Tensor) -> bool:
     """Whether the dtype is a complex one.
 
     Args:
-        input: a tensor.
+        input: a tensor of any sizes and any dtype.
     Returns:
         A bool.
+    Raises:
+        TypeError: ``input`` is no tensor.
     Examples:
         >>> taeda.is_complex(taeda.tensor([1j]))
         True
@@ -171,9 +175,11 @@ def is_conj(input: Tensor) -> bool:
     """Whether ``input`` is a view that shows the conjugates of what its memory holds, as :func:`conj` makes them.
 
     Args:
-        input: a tensor.
+        input: a tensor of any sizes and any dtype.
     Returns:
         A bool.
+    Raises:
+        TypeError: ``input`` is no tensor.
     Examples:
         >>> taeda.is_conj(taeda.tensor([1j]).conj())
         True
@@ -187,9 +193,11 @@ def is_neg(input: Tensor) -> bool:
     conjugated view does.
 
     Args:
-        input: a tensor.
+        input: a tensor of any sizes and any dtype.
     Returns:
         A bool.
+    Raises:
+        TypeError: ``input`` is no tensor.
     Examples:
         >>> taeda.is_neg(taeda.tensor([1j]).conj().imag)
         True
@@ -202,9 +210,11 @@ def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made in :class:`inference_mode`.
 
     Args:
-        input: a tensor.
+        input: a tensor of any sizes and any dtype.
     Returns:
         A bool.
+    Raises:
+        TypeError: ``input`` is no tensor.
     Examples:
         >>> with taeda.inference_mode():
         ...     x = taeda.ones(2)
@@ -219,9 +229,11 @@ def numel(input: Tensor) -> int:
     """The number of elements: the product of the sizes.
 
     Args:
-        input: a tensor.
+        input: a tensor of any sizes and any dtype.
     Returns:
         An int.
+    Raises:
+        TypeError: ``input`` is no tensor.
     Examples:
         >>> taeda.numel(taeda.zeros(2, 3))
         6
@@ -234,9 +246,11 @@ def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative numbers.
 
     Args:
-        input: a tensor.
+        input: a tensor of any sizes and any dtype.
     Returns:
         A bool.
+    Raises:
+        TypeError: ``input`` is no tensor.
     Examples:
         >>> taeda.is_signed(taeda.tensor([1], dtype=taeda.uint8))
         False
@@ -249,9 +263,11 @@ def get_device(input: Tensor) -> int:
     """The number of the device that ``input`` is on.
 
     Args:
-        input: a tensor.
+        input: a tensor of any sizes and any dtype.
     Returns:
         An int; -1 for the CPU.
+    Raises:
+        TypeError: ``input`` is no tensor.
     Examples:
         >>> taeda.get_device(taeda.ones(2))
         -1

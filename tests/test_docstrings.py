@@ -130,3 +130,17 @@ def test_a_wrong_example_is_found(texts, monkeypatch, tmp_path):
     broken = {"": [("add", ">>> taeda.tensor(1) + 1\ntensor(3)\n")]}
     with pytest.raises(AssertionError, match="Failed example"):
         test_examples("", broken, monkeypatch, tmp_path)
+
+
+def test_views_say_the_dtype_and_those_that_change_it_another():
+    for op in (taeda.select, taeda.chunk, taeda.squeeze, taeda.Tensor.expand):
+        assert "The dtype is that of ``input``." in op.__doc__
+    for op in (taeda.view_as_real, taeda.view_as_complex, taeda.real, taeda.imag, taeda.Tensor.view):
+        assert "that of ``input``" not in op.__doc__.partition("Returns:")[2] and "dtype" in op.__doc__
+
+
+def test_columns_of_tensors_apply_to_what_takes_or_gives_one():
+    rows = dict(docs_coverage.rows("taeda", ["", "Tensor", "optim.lr_scheduler"]))
+    assert rows[""]["get_num_threads"]["shape"] is rows[""]["get_num_threads"]["raises"] is None
+    assert rows["optim.lr_scheduler"]["StepLR"]["dtype"] is rows["Tensor"]["is_cuda"]["shape"] is None
+    assert all(rows[""]["select"].values()) and rows[""]["set_num_threads"]["raises"]

@@ -4,7 +4,10 @@
     python tools/docs_coverage.py --missing example nn.functional    # the names that lack something
 
 Columns: names; those with a docstring (doc); with an Args section that names every parameter (args); whose shapes or
-sizes are stated (shape), whose dtypes are (dtype), whose errors are (raises); with an example (example). In-place
+sizes are stated (shape), whose dtypes are (dtype), whose errors are (raises); with an example (example). "3/4": three
+of the four names to which a column applies. Of taeda's names, shape and dtype apply where a parameter or the result is
+a tensor, by the types of the stub and the annotations (where these say nothing: by the text), not counting the tensor
+whose method it is; raises applies where there is something to pass or to call. In-place
 forms, older names and what is refused say so in one line, and are left out of taeda's rows: their text is derived. The
 parameter ``out`` means the same everywhere and need not be named. Names with the same text count each.
 
@@ -14,6 +17,9 @@ parameter ``out`` means the same everywhere and need not be named. Names with th
 from __future__ import annotations
 
 import argparse
+import ast
+import enum
+import functools
 import importlib.util
 import inspect
 import re
@@ -41,8 +47,13 @@ DERIVED = re.compile(
     r"In-place form of|Refused:|Removed from PyTorch|Older name of|Storages of dtype|Tensors of dtype|Tensors on a GPU"
 )
 SHAPE = re.compile(
-    r"\((?:\.\.\.|\*|[A-Z]\w*)(?:,[^)\n]*)?\)|\b[Ss]izes? of|\b[Ss]hapes?\b|\bscalar\b|broadcast|[-\d]-?D\b"
+    r"\((?:\.\.\.|\*|[A-Z]\w*)(?:,[^)\n]*)?\)|\b[Ss]izes?(?: and the dtype)? (?:of|to which)\b|\b[Ss]hapes?\b"
+    r"|\bscalar\b|broadcast|[-\d]-?D\b|``\([a-z]+(?:, [a-z]+)+\)``|\b[Ss]izes? ``|\b(?:same|those) sizes\b"
+    r"|\b(?:vector|matrix)\b|\bwithout (?:dimensions|(?:the|that) dimension)"
 )
+#: Enough for what gives no tensor.
+ANY_SHAPE = re.compile(r"\bany sizes\b")
+TENSORS = re.compile(r"\b(?:[Tt]ensors?|matrix|matrices|vectors?)\b|``input``")
 DTYPE = re.compile(r"\bdtypes?\b|floating.point|\bintegers?\b|\bbools?\b|\bcomplex\b|\b(?:u?int|b?float)\d+\b", re.I)
 SECTION = re.compile(r"^\s*(?:Args|Arguments|Parameters|Keyword [Aa]rg\w*)\b:?", re.M)
 FIELDS = re.compile(r"^\s*Attributes\b:?", re.M)
@@ -129,15 +140,63 @@ def unknown(value: Any, doc: str) -> list[str]:
     return [name for name in found if name not in taken and name not in ("args", "kwargs")]
 
 
-def facts(value: Any, method: bool = False) -> dict[str, bool]:
-    """What the docstring of ``value`` says, by column."""
+@functools.cache
+def stub() -> dict[str, dict[str, list[ast.FunctionDef]]]:
+    """The functions of the root's stub, and the methods and attributes of Tensor, each with its overloads."""
+    found: dict[str, dict[str, list[ast.FunctionDef]]] = {"": {}, "Tensor": {}}
+    tree = ast.parse((ROOT / "taeda" / "__init__.pyi").read_text())
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Tensor"]
+    for namespace, body in [("", tree.body), ("Tensor", [each for node in classes for each in node.body])]:
+        for node in body:
+            if isinstance(node, ast.FunctionDef):
+                found[namespace].setdefault(node.name, []).append(node)
+    return found
+
+
+def types(namespace: str, name: str, value: Any) -> tuple[list[str], list[str]]:
+    """The types of parameters, without the tensor whose method it is, and of results; "Any" where not known."""
+    stubs = stub().get(namespace, {}).get(name)
+    if stubs:
+        taken = [a for s in stubs for a in [*s.args.posonlyargs, *s.args.args, *s.args.kwonlyargs, s.args.vararg] if a]
+        return (
+            [ast.unparse(a.annotation) if a.annotation else "Any" for a in taken if a.arg not in ("self", "out")],
+            [ast.unparse(s.returns) if s.returns else "Any" for s in stubs],
+        )
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return [], ["Any"]
+    empty = signature.empty
+    result = "None" if isinstance(value, type) else signature.return_annotation
+    taken = [p.annotation for p in signature.parameters.values() if p.name not in ("self", "cls", "out")]
+    return ["Any" if t is empty else str(t) for t in taken], ["Any" if result is empty else str(result)]
+
+
+def tensors(kinds: list[str], text: str) -> bool:
+    """Whether one of these types is a tensor's, or is not known and the text speaks of tensors."""
+    return any("Tensor" in k for k in kinds) or ("Any" in kinds and TENSORS.search(text) is not None)
+
+
+def facts(
+    value: Any, method: bool = False, taken: list[str] | None = None, given: list[str] | None = None
+) -> dict[str, bool | None]:
+    """What the docstring of ``value`` says, by column; None where a column does not apply, by the types ``taken`` and
+    ``given``."""
     doc = inspect.getdoc(value) or ""
+    text = doc.partition("Examples:")[0]
+    made, with_tensors, callable_ = True, True, True
+    if taken is not None and given is not None:
+        named = isinstance(value, type) and issubclass(value, (BaseException, enum.Enum))
+        with_forward = isinstance(value, type) and (hasattr(value, "forward") or hasattr(value, "sample"))
+        made = tensors(given, text) or with_forward
+        with_tensors = not named and (made or tensors(taken, text))
+        callable_ = not named and (bool(taken) or (method and callable(value)))
     return {
         "doc": bool(doc),
         "args": bool(doc) and not unnamed(value, doc, method),
-        "shape": bool(SHAPE.search(doc)),
-        "dtype": bool(DTYPE.search(doc)),
-        "raises": bool(re.search(r"^\s*Raises\b", doc, re.M)),
+        "shape": bool(SHAPE.search(doc) or (not made and ANY_SHAPE.search(doc))) if with_tensors else None,
+        "dtype": bool(DTYPE.search(doc)) if with_tensors else None,
+        "raises": bool(re.search(r"^\s*Raises\b", doc, re.M)) if callable_ else None,
         "example": ">>>" in doc,
     }
 
@@ -147,7 +206,7 @@ def derived(value: Any) -> bool:
     return DERIVED.match(inspect.getdoc(value) or "") is not None
 
 
-def rows(package: str, namespaces: list[str]) -> Iterator[tuple[str, dict[str, dict[str, bool]]]]:
+def rows(package: str, namespaces: list[str]) -> Iterator[tuple[str, dict[str, dict[str, bool | None]]]]:
     """Each namespace that is there, with the facts of its names."""
     for namespace in namespaces:
         try:
@@ -155,7 +214,11 @@ def rows(package: str, namespaces: list[str]) -> Iterator[tuple[str, dict[str, d
         except (ImportError, AttributeError):
             continue
         method = namespace in ("Tensor", "ndarray")
-        yield namespace, {n: facts(v, method) for n, v in names.items() if package != "taeda" or not derived(v)}
+        if package != "taeda":
+            yield namespace, {n: facts(v, method) for n, v in names.items()}
+        else:
+            own = {n: v for n, v in names.items() if not derived(v)}
+            yield namespace, {n: facts(v, method, *types(namespace, n, v)) for n, v in own.items()}
 
 
 def examples() -> Iterator[tuple[str, str, Any]]:
@@ -187,14 +250,19 @@ def misnamed() -> dict[str, list[str]]:
 
 def table(package: str, namespaces: list[str]) -> str:
     """The counts of a package, a row per namespace."""
-    lines = [f"{package:28}{'names':>7}" + "".join(f"{c:>9}" for c in COLUMNS)]
-    total = [0] * (1 + len(COLUMNS))
+    lines = [f"{package:28}{'names':>7}" + "".join(f"{c:>11}" for c in COLUMNS)]
+    every: list[dict[str, bool | None]] = []
+
+    def row(name: str, found: list[dict[str, bool | None]]) -> str:
+        """The counts: of all names, or "3/4" of those to which a column applies."""
+        cells = [[f[c] for f in found if f[c] is not None] for c in COLUMNS]
+        counts = [f"{sum(c)}" if len(c) == len(found) else f"{sum(c)}/{len(c)}" for c in cells]
+        return f"{name:28}{len(found):7}" + "".join(f"{n:>11}" for n in counts)
+
     for namespace, names in rows(package, namespaces):
-        counts = [len(names), *(sum(f[c] for f in names.values()) for c in COLUMNS)]
-        total = [a + b for a, b in zip(total, counts, strict=True)]
-        lines.append(f"{namespace or '(root)':28}{counts[0]:7}" + "".join(f"{n:9}" for n in counts[1:]))
-    lines.append(f"{'all':28}{total[0]:7}" + "".join(f"{n:9}" for n in total[1:]))
-    return "\n".join(lines)
+        every += names.values()
+        lines.append(row(namespace or "(root)", list(names.values())))
+    return "\n".join([*lines, row("all", every)])
 
 
 def main() -> None:
@@ -203,7 +271,7 @@ def main() -> None:
     missing = parser.parse_args().missing
     if missing:
         for namespace, names in rows("taeda", missing[1:] or NAMESPACES):
-            print(f"{namespace or '(root)'}: {' '.join(n for n, f in names.items() if not f[missing[0]])}")
+            print(f"{namespace or '(root)'}: {' '.join(n for n, f in names.items() if f[missing[0]] is False)}")
         return
     for package, namespaces in [("taeda", NAMESPACES), ("torch", NAMESPACES), ("numpy", NUMPY)]:
         if importlib.util.find_spec(package) is not None:

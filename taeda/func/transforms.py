@@ -608,6 +608,9 @@ def jacfwd(
             tensor
         of sizes output + input.
 
+    Raises:
+        RuntimeError: a differentiated argument is neither floating point nor complex.
+
     Examples:
         >>> taeda.func.jacfwd(lambda t: taeda.stack([t, t**2, t**3]))(taeda.tensor(2.0))
         tensor([ 1.,  4., 12.])
@@ -653,6 +656,9 @@ def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
     Returns:
         A function. For an argument of sizes ``s`` and a scalar output it gives a tensor of sizes ``s + s``; for a tuple
         ``argnums`` a tuple of tuples of them.
+
+    Raises:
+        RuntimeError: a differentiated argument is neither floating point nor complex.
 
     Examples:
         >>> taeda.func.hessian(lambda x: x[0] ** 2 * x[1])(taeda.tensor([1.0, 3.0]))

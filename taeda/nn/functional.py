@@ -83,6 +83,9 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     Returns:
         The sizes and the dtype of ``input``.
 
+    Raises:
+        NotImplementedError: ``input`` is of bools or complex.
+
     Examples:
         >>> F.relu(taeda.tensor([-1.0, 0.0, 2.0]))
         tensor([0., 0., 2.])
@@ -98,6 +101,9 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
     Returns:
         The sizes and the dtype of ``input``.
+
+    Raises:
+        NotImplementedError: ``input`` is of bools or complex.
 
     Examples:
         >>> F.relu6(taeda.tensor([-1.0, 2.0, 8.0]))
@@ -155,6 +161,9 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
         input: any shape; floating-point.
         negative_slope: the slope below 0.
 
+    Raises:
+        NotImplementedError: ``input`` is not of a floating-point dtype.
+
     Examples:
         >>> F.leaky_relu(taeda.tensor([-1.0, 0.0, 2.0]), 0.1)
         tensor([-0.1000,  0.0000,  2.0000])
@@ -172,6 +181,9 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Returns:
         The sizes and the dtype of ``input``.
+
+    Raises:
+        NotImplementedError: ``input`` is not of a floating-point dtype.
 
     Examples:
         >>> F.elu(taeda.tensor([-1.0, 0.0, 2.0]))
@@ -203,6 +215,9 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """``scale * (max(0, x) + min(0, alpha * (exp(x) - 1)))``, ``scale = 1.0507``, ``alpha = 1.6733`` (Klambauer et al.
     2017). The rest as of :func:`nn.functional.leaky_relu`.
+
+    Raises:
+        NotImplementedError: ``input`` is not of a floating-point dtype.
 
     Examples:
         >>> F.selu(taeda.tensor([-1.0, 0.0, 2.0]))
@@ -239,6 +254,9 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
     Returns:
         The sizes and the dtype of ``input``.
+
+    Raises:
+        NotImplementedError: ``input`` is complex.
 
     Examples:
         >>> F.threshold(taeda.tensor([-1.0, 0.0, 2.0]), 0.1, 20.0)
@@ -302,6 +320,10 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     Returns:
         The sizes of ``input``.
 
+    Raises:
+        NotImplementedError: the dtype is no floating-point one.
+        IndexError: there is no such dimension.
+
     Examples:
         >>> F.softmax(taeda.tensor([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]), dim=1)
         tensor([[0.0900, 0.2447, 0.6652],
@@ -317,6 +339,10 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     Returns:
         The sizes of ``input``.
 
+    Raises:
+        NotImplementedError: ``input`` is of integers or complex.
+        IndexError: there is no such dimension.
+
     Examples:
         >>> F.softmin(taeda.tensor([[1.0, 2.0, 3.0]]), dim=1)
         tensor([[0.6652, 0.2447, 0.0900]])
@@ -330,6 +356,10 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
     Args:
         dim: the dimension whose probabilities add up to 1. Without it 0 or 1 is chosen, with a warning.
+
+    Raises:
+        NotImplementedError: the dtype is no floating-point one.
+        IndexError: there is no such dimension.
 
     Examples:
         >>> F.log_softmax(taeda.tensor([[0.0, 0.0, 200.0]]), dim=1)
@@ -355,6 +385,10 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
     Returns:
         The sizes and the dtype of ``logits``.
+
+    Raises:
+        RuntimeError: the dtype is no floating-point one.
+        IndexError: there is no such dimension.
 
     Examples:
         >>> p = taeda.tensor([0.1, 0.2, 0.7])
@@ -409,6 +443,9 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     Returns:
         The sizes and the dtype of ``input``.
 
+    Raises:
+        ValueError: ``p`` is not between 0 and 1.
+
     Examples:
         >>> y = F.alpha_dropout(taeda.randn(100_000), 0.2, training=True)
         >>> bool(y.mean().abs() < 0.02 and (y.std() - 1).abs() < 0.02)
@@ -424,6 +461,9 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
     Args:
         input: ``(N, C, *)``; floating-point.
+
+    Raises:
+        ValueError: ``p`` is not between 0 and 1.
 
     Examples:
         >>> F.feature_alpha_dropout(taeda.randn(2, 4, 8, 8), 0.2, training=True).shape
@@ -472,6 +512,9 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     Args:
         input: ``(N, C, H, W)``; three dimensions are read as ``(N, C, L)``, with a warning. Floating-point.
 
+    Raises:
+        ValueError: ``p`` is not between 0 and 1.
+
     Examples:
         >>> y = F.dropout2d(taeda.ones(2, 4, 8, 8), 0.5)
         >>> bool((y == y[:, :, :1, :1]).all())  # a channel is kept or dropped as a whole
@@ -499,6 +542,9 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
     Args:
         input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
+
+    Raises:
+        ValueError: ``p`` is not between 0 and 1.
 
     Examples:
         >>> F.dropout3d(taeda.ones(2, 4, 8, 8, 8), 0.5).shape
@@ -954,6 +1000,9 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
     Returns:
         The same but for the last sizes: ``L`` becomes ``(L - kernel_size) // stride + 1``.
 
+    Raises:
+        RuntimeError: ``input`` has another number of dimensions, or is smaller than a window.
+
     Examples:
         >>> F.lp_pool2d(taeda.ones(1, 4, 4), 2, kernel_size=2)
         tensor([[[2., 2.],
@@ -968,6 +1017,9 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 
     Args:
         input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; floating-point.
+
+    Raises:
+        RuntimeError: ``input`` has another number of dimensions, or is smaller than a window.
 
     Examples:
         >>> F.lp_pool3d(taeda.ones(1, 4, 4, 4), 2, kernel_size=4)
@@ -993,6 +1045,9 @@ def _with_indices(pool: Callable, arguments: str = "2", side: int = 4) -> Callab
 
     Returns:
         Two tensors of the same sizes: the maxima, and their places in the flattened space of a channel, int64.
+
+    Raises:
+        RuntimeError: the number of dimensions or the sizes do not fit the windows.
 
     Examples:
         >>> maxima, places = F.{name}(taeda.randn(1, 2{", 8" * n}), {arguments})

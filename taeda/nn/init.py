@@ -92,6 +92,9 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     Returns:
         ``tensor``.
 
+    Raises:
+        NotImplementedError: ``tensor`` is of integers or bools.
+
     Examples:
         >>> w = nn.init.uniform_(taeda.empty(3, 5), -0.1, 0.1)
         >>> bool((w.abs() <= 0.1).all())
@@ -112,6 +115,9 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 
     Returns:
         ``tensor``.
+
+    Raises:
+        NotImplementedError: ``tensor`` is of integers or bools.
 
     Examples:
         >>> w = nn.init.normal_(taeda.empty(10_000), std=0.02)
@@ -152,6 +158,9 @@ def trunc_normal_(
 
     Returns:
         ``tensor``.
+
+    Raises:
+        NotImplementedError: ``tensor`` is of integers or bools.
 
     Examples:
         >>> w = nn.init.trunc_normal_(taeda.empty(1000))
@@ -215,6 +224,9 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
     Returns:
         ``tensor``.
+
+    Raises:
+        RuntimeError: the dtype of ``tensor`` cannot hold ``val``.
 
     Examples:
         >>> nn.init.constant_(taeda.empty(3), 0.3)

@@ -79,7 +79,10 @@ def lstm(*args: Any, **named: Any) -> tuple[Tensor, Tensor, Tensor]:
             bidirectional)``; ``params`` are those of :class:`taeda.nn.LSTM` in order.
         named: the same by name.
     Returns:
-        The last layer's output, and the final h and c.
+        The last layer's output, and the final h and c, of the dtype of ``input``.
+    Raises:
+        RuntimeError: the sizes do not fit, or the dtypes differ.
+        IndexError: ``params`` has too few parameters.
     Examples:
         >>> net, x, state = taeda.nn.LSTM(4, 8), taeda.zeros(5, 3, 4), taeda.zeros(1, 3, 8)
         >>> output, h, c = taeda.lstm(x, (state, state), list(net.parameters()), True, 1, 0.0, False, False, False)
@@ -141,7 +144,9 @@ def lstm_cell(
         b_ih: ``(4 * hidden,)`` or None.
         b_hh: ``(4 * hidden,)`` or None.
     Returns:
-        The new ``h`` and ``c``, each ``(batch, hidden)``.
+        The new ``h`` and ``c``, each ``(batch, hidden)``, of the dtype of ``input``.
+    Raises:
+        RuntimeError: the sizes do not fit, or the dtypes differ.
     Examples:
         >>> h = c = taeda.zeros(1, 2)
         >>> h, c = taeda.lstm_cell(taeda.ones(1, 3), (h, c), taeda.ones(8, 3), taeda.ones(8, 2))
@@ -167,7 +172,9 @@ def gru_cell(
         b_ih: ``(3 * hidden,)`` or None.
         b_hh: ``(3 * hidden,)`` or None.
     Returns:
-        The new state, ``(batch, hidden)``.
+        The new state, ``(batch, hidden)``, of the dtype of ``input``.
+    Raises:
+        RuntimeError: the sizes do not fit, or the dtypes differ.
     Examples:
         >>> taeda.gru_cell(taeda.ones(1, 3), taeda.zeros(1, 2), taeda.ones(6, 3), taeda.ones(6, 2)).shape
         taeda.Size([1, 2])
@@ -186,6 +193,13 @@ def rnn_tanh_cell(
         w_hh: ``(hidden, hidden)``.
         b_ih: ``(hidden,)`` or None.
         b_hh: ``(hidden,)`` or None.
+
+    Returns:
+        The new state, ``(batch, hidden)``, of the dtype of ``input``.
+
+    Raises:
+        RuntimeError: the sizes do not fit, or the dtypes differ.
+
     Examples:
         >>> taeda.rnn_tanh_cell(taeda.ones(1, 1), taeda.zeros(1, 2), taeda.tensor([[0.5], [1.0]]), taeda.eye(2))
         tensor([[0.4621, 0.7616]])
@@ -200,7 +214,11 @@ def rnn_relu_cell(
     """One step of an Elman network: ``relu(w_ih @ x + b_ih + w_hh @ h + b_hh)``. Arguments as of :func:`rnn_tanh_cell`.
 
     Returns:
-        The new state, ``(batch, hidden)``.
+        The new state, ``(batch, hidden)``, of the dtype of ``input``.
+
+    Raises:
+        RuntimeError: the sizes do not fit, or the dtypes differ.
+
     Examples:
         >>> taeda.rnn_relu_cell(taeda.ones(1, 1), taeda.zeros(1, 2), taeda.tensor([[0.5], [-1.0]]), taeda.eye(2))
         tensor([[0.5000, 0.0000]])
@@ -562,7 +580,11 @@ def grid_sampler(
         padding_mode: 0 zeros, 1 border, 2 reflection.
         align_corners: whether -1 and 1 are the centres of the outer pixels, rather than their edges.
     Returns:
-        ``(N, C, H_out, W_out)`` or ``(N, C, D_out, H_out, W_out)``.
+        ``(N, C, H_out, W_out)`` or ``(N, C, D_out, H_out, W_out)``, of the dtype of ``input``.
+    Raises:
+        RuntimeError: the dtypes differ, or the last dimension of ``grid`` has not a size for each dimension of the
+            images.
+        NotImplementedError: the dtype is no floating-point one.
     Examples:
         >>> image, centre = taeda.tensor([[[[0.0, 1.0], [2.0, 3.0]]]]), taeda.zeros(1, 1, 1, 2)
         >>> taeda.grid_sampler(image, centre, 0, 0, False).item()

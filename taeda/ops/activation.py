@@ -332,6 +332,9 @@ def selu(input):
     which keep mean 0 and variance 1 from layer to layer (Klambauer et al. 2017, "Self-Normalizing Neural Networks").
     The rest as of :func:`rrelu`.
 
+    Raises:
+        NotImplementedError: ``input`` is not floating point.
+
     Examples:
         >>> taeda.selu(taeda.tensor([-100.0, 0.0, 1.0]))
         tensor([-1.7581,  0.0000,  1.0507])

@@ -142,7 +142,7 @@ def detach(input):
     """A view of the memory of ``input`` that is not part of the graph: no gradient flows through it.
 
     Returns:
-        A view of ``input`` that does not require grad.
+        A view of the sizes of ``input`` that does not require grad.
     Examples:
         >>> x = taeda.tensor([2.0], requires_grad=True)
         >>> (x * taeda.detach(x)).sum().backward()

@@ -140,6 +140,10 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
     Returns:
         A Python bool.
+
+    Raises:
+        RuntimeError: the dtypes differ, the inputs do not broadcast, or a tolerance is negative.
+
     Examples:
         >>> x = taeda.tensor([0.1], dtype=taeda.float64) + 0.2
         >>> y = taeda.tensor([0.3], dtype=taeda.float64)
@@ -158,6 +162,8 @@ def equal(input, other):
         other: another.
     Returns:
         A Python bool; NaN equals nothing.
+    Raises:
+        MetaMemoryError: a tensor is on device meta: it has no values.
     Examples:
         >>> taeda.equal(taeda.tensor([1, 2]), taeda.tensor([1, 2]))
         True

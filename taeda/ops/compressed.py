@@ -343,7 +343,9 @@ def to_sparse_csr(input, dense_dim=None):
         input: a tensor of at least two dimensions.
         dense_dim: how many of the last dimensions are dense. Default: none.
     Returns:
-        A sparse tensor of the same sizes.
+        A sparse tensor of the sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` has fewer than two dimensions.
     Examples:
         >>> taeda.eye(2).to_sparse_csr().crow_indices()
         tensor([0, 1, 2])
@@ -355,6 +357,12 @@ def to_sparse_csr(input, dense_dim=None):
 def to_sparse_csc(input, dense_dim=None):
     """Matrices compressed by columns, without their elements that are 0; see :func:`sparse_csc_tensor`.
     The rest as of :func:`Tensor.to_sparse_csr`.
+
+    Returns:
+        A sparse tensor of the sizes and the dtype of ``input``.
+
+    Raises:
+        RuntimeError: ``input`` has fewer than two dimensions.
 
     Examples:
         >>> taeda.eye(2).to_sparse_csc().ccol_indices()
@@ -372,7 +380,7 @@ def to_sparse_bsr(input, blocksize, dense_dim=None):
         blocksize: height and width of a block, or one number for both; they divide those of the matrices.
         dense_dim: how many of the last dimensions are dense. Default: none.
     Returns:
-        A sparse tensor of the same sizes.
+        A sparse tensor of the sizes and the dtype of ``input``.
     Raises:
         RuntimeError: the blocks do not divide the matrices.
     Examples:
@@ -388,7 +396,7 @@ def to_sparse_bsc(input, blocksize, dense_dim=None):
     Arguments as of :func:`Tensor.to_sparse_bsr`.
 
     Returns:
-        A sparse tensor of the same sizes.
+        A sparse tensor of the sizes and the dtype of ``input``.
     Raises:
         RuntimeError: the blocks do not divide the matrices.
     Examples:
@@ -639,7 +647,7 @@ def sparse_csr_tensor(
         layout: ``taeda.sparse_csr``.
         check_invariants: accepted: indices are always checked.
     Returns:
-        A sparse tensor.
+        A sparse tensor of the sizes ``size``.
     Raises:
         RuntimeError: the parts do not fit together, or an index is out of range.
     Examples:
@@ -664,6 +672,13 @@ def sparse_csc_tensor(
         ccol_indices: ``(*batch, columns + 1)``: where each column begins among the entries, and their number.
         row_indices: ``(*batch, entries)``: their rows.
         layout: ``taeda.sparse_csc``.
+
+    Returns:
+        A sparse tensor of the sizes ``size``.
+
+    Raises:
+        RuntimeError: the pointers do not rise from 0 to the number of values.
+
     Examples:
         >>> columns, rows = taeda.tensor([0, 1, 2]), taeda.tensor([1, 0])
         >>> taeda.sparse_csc_tensor(columns, rows, taeda.tensor([5.0, 6.0]), (2, 2)).to_dense()
@@ -687,6 +702,10 @@ def sparse_bsr_tensor(
         col_indices: ``(*batch, blocks)``: their columns.
         values: ``(*batch, blocks, height, width, *dense)``.
         layout: ``taeda.sparse_bsr``.
+
+    Returns:
+        A sparse tensor of the sizes ``size``.
+
     Examples:
         >>> block = taeda.tensor([[[1.0, 2.0], [3.0, 4.0]]])
         >>> taeda.sparse_bsr_tensor(taeda.tensor([0, 1]), taeda.tensor([1]), block, (2, 4)).to_dense()
@@ -710,6 +729,10 @@ def sparse_bsc_tensor(
         row_indices: ``(*batch, blocks)``: their rows.
         values: ``(*batch, blocks, height, width, *dense)``.
         layout: ``taeda.sparse_bsc``.
+
+    Returns:
+        A sparse tensor of the sizes ``size``.
+
     Examples:
         >>> block = taeda.tensor([[[1.0, 2.0], [3.0, 4.0]]])
         >>> taeda.sparse_bsc_tensor(taeda.tensor([0, 1]), taeda.tensor([1]), block, (4, 2)).to_dense()
@@ -739,7 +762,7 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
         layout: which one, such as ``taeda.sparse_csr``.
         kwargs: as of these functions.
     Returns:
-        A sparse tensor.
+        A sparse tensor of the sizes ``size``. The dtype is that of ``values``.
     Raises:
         RuntimeError: the parts do not fit together, or ``layout`` is another.
     Examples:

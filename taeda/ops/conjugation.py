@@ -47,7 +47,7 @@ def conj(input):
     Under ``vmap`` and other modes that do something else with ops, the conjugates are computed.
 
     Returns:
-        A view of ``input``.
+        A view of the sizes and the dtype of ``input``; a tensor that is not complex is given back.
     Examples:
         >>> z = taeda.conj(taeda.tensor([1 + 2j, 3 - 4j]))
         >>> z, z.is_conj()

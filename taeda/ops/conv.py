@@ -484,7 +484,7 @@ def conv_tbc(input, weight, bias, pad=0):
         bias: ``(out_channels,)``.
         pad: how many zeros are put before and after the time.
     Returns:
-        ``(time + 2 * pad - taps + 1, batch, out_channels)``.
+        ``(time + 2 * pad - taps + 1, batch, out_channels)``, of the dtype that all have.
     Raises:
         RuntimeError: the sizes do not fit.
     Examples:

@@ -145,6 +145,8 @@ def type(input, dtype: Any = None, non_blocking=False, **kwargs):
         kwargs: accepted.
     Returns:
         A string such as ``"torch.FloatTensor"``, or a tensor.
+    Raises:
+        ValueError: there is no such type.
     Examples:
         >>> taeda.ones(2).type(), taeda.ones(2).type(taeda.int64)
         ('torch.FloatTensor', tensor([1, 1]))
@@ -358,6 +360,10 @@ def share_memory_(input):
 
     Returns:
         ``input``.
+
+    Raises:
+        RuntimeError: the memory is not on the CPU.
+
     Examples:
         >>> counts = taeda.zeros(4).share_memory_()
         >>> counts.is_shared()
@@ -405,6 +411,8 @@ def new_empty(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
         size: the same by name.
     Returns:
         A tensor of those sizes.
+    Raises:
+        RuntimeError: a size is negative.
     Examples:
         >>> taeda.tensor([1, 2]).new_empty(2, 3).dtype
         taeda.int64
@@ -420,6 +428,9 @@ def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
     """A tensor of zeros of the given sizes with the dtype and the device of ``input``.
     The rest as of :func:`Tensor.new_empty`.
 
+    Raises:
+        RuntimeError: a size is negative.
+
     Examples:
         >>> taeda.tensor([1, 2]).new_zeros(3)
         tensor([0, 0, 0])
@@ -433,6 +444,9 @@ def new_zeros(input, *args, size=None, dtype=None, device=None, requires_grad=Fa
 def new_ones(input, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor of ones of the given sizes with the dtype and the device of ``input``.
     The rest as of :func:`Tensor.new_empty`.
+
+    Raises:
+        RuntimeError: a size is negative.
 
     Examples:
         >>> taeda.tensor([1, 2]).new_ones(3)
@@ -456,6 +470,8 @@ def new_full(input, size, fill_value, dtype=None, device=None, requires_grad=Fal
         fill_value: a number.
     Returns:
         A tensor of those sizes.
+    Raises:
+        RuntimeError: a size is negative.
     Examples:
         >>> taeda.tensor([1, 2]).new_full((3,), 7)
         tensor([7, 7, 7])
@@ -472,7 +488,10 @@ def new_tensor(input, data, dtype=None, device=None, requires_grad=False, layout
     Args:
         data: a number, nested sequences of numbers, an array or a tensor.
     Returns:
-        A tensor.
+        A tensor of the shape of ``data``.
+    Raises:
+        TypeError: ``data`` holds what is no number.
+        ValueError: the lists of a dimension have different lengths.
     Examples:
         >>> taeda.tensor([1.0]).new_tensor([1, 2])
         tensor([1., 2.])
@@ -488,6 +507,8 @@ def is_same_size(input, other):
         other: a tensor.
     Returns:
         A bool.
+    Raises:
+        TypeError: an argument is no tensor.
     Examples:
         >>> taeda.is_same_size(taeda.ones(2, 3), taeda.ones(3, 2))
         False
@@ -503,6 +524,8 @@ def is_set_to(input, tensor):
         tensor: a tensor.
     Returns:
         A bool.
+    Raises:
+        TypeError: an argument is no tensor.
     Examples:
         >>> x = taeda.ones(4)
         >>> x.is_set_to(x.view(4)), x.is_set_to(x.view(2, 2))
@@ -629,6 +652,8 @@ def resize_as_(input, the_template, memory_format=None):
         memory_format: order of the dimensions in memory; ``preserve_format`` takes that of ``the_template``.
     Returns:
         ``input``.
+    Raises:
+        RuntimeError: ``input`` requires grad.
     Examples:
         >>> taeda.resize_as_(taeda.tensor([1, 2, 3, 4]), taeda.zeros(2, 2))
         tensor([[1, 2],
@@ -649,6 +674,8 @@ def resize(input, *sizes):
         sizes: the sizes.
     Returns:
         A view of ``input``.
+    Raises:
+        RuntimeError: the sizes are not for as many elements.
     Examples:
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
@@ -668,6 +695,8 @@ def resize_as(input, tensor):
         tensor: a tensor with the sizes.
     Returns:
         A view of ``input``, or of a contiguous copy.
+    Raises:
+        RuntimeError: the sizes are not for as many elements.
     Examples:
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):

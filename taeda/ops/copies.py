@@ -50,6 +50,10 @@ def clone(input, *, memory_format=_core.preserve_format):
 
     Returns:
         The sizes and the dtype of ``input``.
+
+    Raises:
+        RuntimeError: ``memory_format`` is one of tensors of another number of dimensions.
+
     Examples:
         >>> x = taeda.tensor([1.0, 2.0])
         >>> y = x.clone()

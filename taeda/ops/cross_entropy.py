@@ -246,6 +246,11 @@ def cross_entropy(
     Returns:
         ``()``; with ``reduction="none"`` the shape of the class numbers. The dtype of ``input``.
 
+    Raises:
+        IndexError: a class of ``target`` is out of bounds.
+        ValueError: the numbers of examples differ, or there is no such reduction.
+        RuntimeError: ``weight`` has not one number per class, or ``label_smoothing`` is not between 0 and 1.
+
     Examples:
         >>> scores = taeda.tensor([[3.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
         >>> F.cross_entropy(scores, taeda.tensor([0, 2]), reduction="none")  # 1.0986 = log(3): no idea

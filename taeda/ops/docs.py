@@ -64,6 +64,9 @@ _HEADER = re.compile(r"^(\w+):$")
 _FORM = re.compile(r"In-place form of :func:`(?:taeda\.)?(\w+)`\.?\s*$")
 _COPY = re.compile(r"A copy of what :func:`(\w+)` views\.\s*$")
 _AS = re.compile(r"\s*(Arguments|The rest) as of\s+:func:`(?:taeda\.)?([\w.]+)`\.")
+#: Results that show elements of an operand, and those of which the text says the dtype.
+_VIEWS = re.compile(r"\b[Vv]iews?\b")
+_SAYS_DTYPE = re.compile(r"\bdtypes?\b|\b(?:real|complex|integers?|bools?|u?int\d+|float\d+)\b")
 _ENTRY = re.compile(r"^ {4}\*{0,2}(\w+(?:, \*{0,2}\w+)*):(?: |$)")
 
 
@@ -89,7 +92,7 @@ def completed(function: Any) -> str | None:
         calls = f"taeda.{copy[1]}("
         if any(calls in line for line in sections.get("Examples", [])):
             sections["Examples"] = [line.replace(calls, f"taeda.{copy[1]}_copy(") for line in sections["Examples"]]
-        sections["Returns"] = ["    The same elements, as a tensor of its own, or a tuple of them."]
+        sections["Returns"] = ["    The sizes and the dtype of the view; a tensor of its own, or a tuple of them."]
         names = [*_entries(sections.get("Args", [])), "out"]
     else:
         rule = vars(function).get("result_rule")
@@ -97,6 +100,10 @@ def completed(function: Any) -> str | None:
             sections["Returns"] = _result(names[0], *rule)
         if sections and "Raises" not in sections:
             sections["Raises"] = _errors(function, rule, "out" in names)
+        gives = " ".join(sections.get("Returns", []))
+        if names[:1] == ["input"] and gives and not _SAYS_DTYPE.search(gives):
+            if trait(function, "view") or trait(function, "moves") or _VIEWS.search(gives):
+                sections["Returns"].append("    The dtype is that of ``input``.")
     given = _entries(sections.get("Args", []))
     other = _AS.search(text)
     if other:

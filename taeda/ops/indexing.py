@@ -289,6 +289,8 @@ def where(condition, input=None, other=None, *, out=None):
     Returns:
         The sizes to which all three broadcast, in the dtype to which ``input`` and ``other`` promote. Of a condition
         alone a tuple of index tensors, one per dimension: ``nonzero(condition, as_tuple=True)``.
+    Raises:
+        RuntimeError: the inputs do not broadcast, or ``condition`` is not of bools.
     Examples:
         >>> x = taeda.tensor([-2.0, 0.0, 3.0])
         >>> taeda.where(x > 0, x, 0.1 * x)
@@ -338,7 +340,7 @@ def argwhere(input):
     """The coordinates of the elements that are not zero.
 
     Returns:
-        ``int64``, ``(elements, input.dim())``: one row per element, in row-major order.
+        ``int64``, a matrix with a row per element that is not zero, in row-major order, and ``input.dim()`` columns.
     Examples:
         >>> taeda.argwhere(taeda.tensor([[0, 7], [8, 9]]))
         tensor([[0, 1],
@@ -388,7 +390,7 @@ def nonzero_static(input, *, size, fill_value=-1):
         size: how many rows.
         fill_value: what the missing rows hold.
     Returns:
-        ``int64``, ``(size, input.dim())``.
+        ``int64``, a matrix with ``size`` rows and ``input.dim()`` columns.
     Raises:
         RuntimeError: ``size`` is negative.
     Examples:

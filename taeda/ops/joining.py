@@ -25,7 +25,7 @@ def cat(tensors, dim=0):
         tensors: a list or tuple of tensors of equal sizes except in ``dim``. Vectors without elements are passed over.
         dim: the dimension to join along.
     Returns:
-        Sizes as the tensors', in ``dim`` their sum. The dtype is the one to which all promote.
+        The sizes of the tensors, with their sum in ``dim``. The dtype is the one to which all promote.
     Raises:
         RuntimeError: other sizes differ.
         ValueError: there is no tensor.
@@ -132,7 +132,7 @@ def atleast_1d(*tensors):
     Args:
         tensors: one or more tensors, or a list or tuple of them.
     Returns:
-        A tensor for one argument, else a tuple. Views.
+        A tensor for one argument, else a tuple. Views, of the dtypes of the arguments.
     Examples:
         >>> taeda.atleast_1d(taeda.tensor(3))
         tensor([3])
@@ -144,6 +144,10 @@ def atleast_1d(*tensors):
 def atleast_2d(*tensors):
     """Tensors of fewer than two dimensions as matrices of one row; others as they are.
     The rest as of :func:`atleast_1d`.
+
+    Returns:
+        A tensor for one argument, else a tuple: ``()`` becomes ``(1, 1)``, and ``(n,)`` becomes ``(1, n)``. Views, of
+        the dtypes of the arguments.
 
     Examples:
         >>> taeda.atleast_2d(taeda.tensor([1, 2]))
@@ -159,8 +163,8 @@ def atleast_3d(*tensors):
     Args:
         tensors: one or more tensors, or a list or tuple of them.
     Returns:
-        A tensor for one argument, else a tuple: ``()`` becomes ``(1, 1, 1)``, ``(n,)`` becomes ``(1, n, 1)`` and ``(m,
-        n)`` becomes ``(m, n, 1)``. Views.
+        A tensor for one argument, else a tuple: ``()`` becomes ``(1, 1, 1)``, ``(n,)`` becomes ``(1, n, 1)`` and
+        ``(m, n)`` becomes ``(m, n, 1)``. Views, of the dtypes of the arguments.
     Examples:
         >>> taeda.atleast_3d(taeda.zeros(2), taeda.zeros(2, 3))[0].shape
         taeda.Size([1, 2, 1])
@@ -355,7 +359,7 @@ def split(tensor, split_size_or_sections: Ints = None, dim=0, *, split_size=None
         dim: the dimension to cut.
         split_size: what the method calls ``split_size_or_sections``.
     Returns:
-        A tuple of views.
+        A tuple of views, of the dtype of the tensor.
     Raises:
         RuntimeError: the sizes do not add up, or one is negative.
     Examples:
@@ -402,6 +406,8 @@ def chunk(input, chunks, dim=0):
 
     Args:
         chunks: how many pieces, at least 1.
+    Returns:
+        A tuple of views of the sizes of ``input``, but in ``dim``.
     Raises:
         RuntimeError: ``input`` has no dimension, or ``chunks`` is not positive.
     Examples:
@@ -430,7 +436,10 @@ def unsafe_split(tensor, split_size, dim=0):
         split_size: the size of each piece, or a list of sizes.
         dim: the dimension to cut.
     Returns:
-        A tuple of tensors.
+        A tuple of tensors, of the sizes of ``tensor`` but in ``dim`` and of its dtype.
+    Raises:
+        RuntimeError: the tensor has no dimension, or the size of a piece is negative.
+        IndexError: there is no such dimension.
     Examples:
         >>> taeda.unsafe_split(taeda.arange(4), 2)
         (tensor([0, 1]), tensor([2, 3]))
@@ -444,7 +453,12 @@ def unsafe_chunk(input, chunks, dim=0):
     Arguments as of :func:`chunk`.
 
     Returns:
-        A tuple of tensors.
+        A tuple of tensors, of the sizes of ``input`` but in ``dim`` and of its dtype.
+
+    Raises:
+        RuntimeError: ``input`` has no dimension, or ``chunks`` is not positive.
+        IndexError: there is no such dimension.
+
     Examples:
         >>> taeda.unsafe_chunk(taeda.arange(4), 2)
         (tensor([0, 1]), tensor([2, 3]))
@@ -459,6 +473,14 @@ def unsafe_split_with_sizes(input, split_sizes, dim=0):
 
     Args:
         split_sizes: a list of sizes.
+
+    Returns:
+        A tuple of tensors, of the sizes of ``input`` but in ``dim`` and of its dtype.
+
+    Raises:
+        RuntimeError: ``split_sizes`` do not add up to the size of ``dim``.
+        IndexError: there is no such dimension.
+
     Examples:
         >>> taeda.unsafe_split_with_sizes(taeda.arange(4), [1, 3])
         (tensor([0]), tensor([1, 2, 3]))

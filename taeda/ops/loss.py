@@ -177,6 +177,10 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", wei
     Args:
         input: any shape; floating-point or complex.
 
+    Raises:
+        ValueError: there is no such reduction.
+        RuntimeError: the inputs do not broadcast.
+
     Examples:
         >>> F.l1_loss(taeda.tensor([1.0, 2.0]), taeda.tensor([0.0, 5.0]))
         tensor(2.)

@@ -213,7 +213,7 @@ def bilinear(input1, input2, weight, bias=None):
         weight: ``(out, in1, in2)``.
         bias: ``(out,)`` or None.
     Returns:
-        ``(..., out)``.
+        ``(..., out)``, of the dtype that all have.
     Raises:
         RuntimeError: the sizes do not fit.
     Examples:
@@ -451,7 +451,7 @@ def chain_matmul(*matrices):
     Args:
         matrices: two or more matrices.
     Returns:
-        Their product.
+        Their product, a matrix of the dtype that all have.
     Raises:
         RuntimeError: the sizes do not fit.
     Examples:
@@ -512,7 +512,7 @@ def matrix_power(input, n):
         input: square matrices ``(..., m, m)``.
         n: a whole number; 0 gives the identity, negative ones take powers of the inverse.
     Returns:
-        ``(..., m, m)``.
+        ``(..., m, m)``. The dtype is that of ``input``.
     Raises:
         RuntimeError: the matrices are not square.
     Examples:
@@ -705,6 +705,10 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
         batch1: ``(b, m, k)``.
         batch2: ``(b, k, n)``, of the same dtype.
         beta: a number; with 0 ``input`` is not read.
+
+    Raises:
+        RuntimeError: the sizes do not fit, or the dtypes of the batches differ.
+
     Examples:
         >>> taeda.addbmm(taeda.zeros(2, 2), taeda.ones(5, 2, 3), taeda.ones(5, 3, 2))
         tensor([[15., 15.],
@@ -751,7 +755,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1):
         vec1: a vector ``(n,)``.
         vec2: a vector ``(m,)``.
     Returns:
-        ``(n, m)``.
+        ``(n, m)``, of the dtype to which all promote.
     Raises:
         RuntimeError: an argument is no vector, or the sizes do not fit.
     Examples:

@@ -138,6 +138,11 @@ def triu_indices(row: int, col: int, offset=0, *, dtype=None, device=None, layou
 
     Args:
         offset: the lowest diagonal that counts: 0 the main one, positive ones above it.
+
+    Raises:
+        RuntimeError: ``row`` or ``col`` is negative.
+        NotImplementedError: the dtype is neither ``int32`` nor ``int64``.
+
     Examples:
         >>> taeda.triu_indices(3, 3, 1)  # every pair of three things, once
         tensor([[0, 0, 1],
@@ -156,7 +161,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
         dim1: where the dimension of the rows goes.
         dim2: where that of the columns goes.
     Returns:
-        ``(..., n + |offset|, n + |offset|)``.
+        ``(..., n + |offset|, n + |offset|)``. The dtype is that of ``input``.
     Raises:
         RuntimeError: the two dimensions are the same.
     Examples:
@@ -187,7 +192,8 @@ def diag(input, diagonal=0):
         input: a vector of ``n`` elements, or a matrix.
         diagonal: which diagonal: 0 the main one, positive ones above it.
     Returns:
-        Of a vector a square matrix with ``n + |diagonal|`` rows; of a matrix a vector.
+        Of a vector a square matrix with ``n + |diagonal|`` rows; of a matrix a vector. The dtype is that of
+        ``input``.
     Raises:
         RuntimeError: ``input`` has another number of dimensions.
     Examples:
@@ -215,7 +221,7 @@ def diagflat(input, offset=0):
     Args:
         offset: which diagonal: 0 the main one, positive ones above it.
     Returns:
-        A square matrix with ``input.numel() + |offset|`` rows.
+        A square matrix with ``input.numel() + |offset|`` rows. The dtype is that of ``input``.
     Examples:
         >>> taeda.diagflat(taeda.tensor([1, 2]), 1)
         tensor([[0, 1, 0],
@@ -314,7 +320,7 @@ def vander(x, N: int | None = None, increasing=False):
         N: how many powers. Default: ``n``.
         increasing: from power 0 up, rather than down to it.
     Returns:
-        ``(n, N)``.
+        ``(n, N)``. The dtype is that of ``x``; ``int64`` for integers.
     Raises:
         RuntimeError: ``x`` is no vector, or ``N`` is negative.
     Examples:
@@ -372,7 +378,7 @@ def combinations(input, r=2, with_replacement=False):
         r: how many to choose.
         with_replacement: whether an element may be chosen several times.
     Returns:
-        ``(number of ways, r)``.
+        ``(number of ways, r)``. The dtype is that of ``input``.
     Raises:
         RuntimeError: ``input`` is no vector, or ``r`` is negative.
     Examples:

@@ -233,6 +233,11 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     Args:
         weight: of the shape ``normalized_shape``, or None.
         eps: added to the mean square. Default: the machine epsilon of the dtype that is computed in.
+
+    Raises:
+        RuntimeError: the last sizes of ``input``, or those of ``weight``, are not ``normalized_shape``.
+        NotImplementedError: ``input`` is not of a floating-point dtype.
+
     Examples:
         >>> taeda.rms_norm(taeda.tensor([[3.0, 4.0], [6.0, 8.0]]), (2,))
         tensor([[0.8485, 1.1314],

@@ -622,9 +622,10 @@ for _what, _ops in (
         output_size: an int or one per spatial dimension; None keeps a size.
         return_indices: also give where in its plane each maximum was found (``int64``).
     Returns:
-        ``input`` with ``output_size`` in the spatial dimensions.
+        The sizes of ``input`` with ``output_size`` in the spatial dimensions. The dtype is that of ``input``.
     Raises:
         RuntimeError: ``input`` has another number of dimensions.
+        NotImplementedError: the dtype cannot be pooled; an average needs a floating-point one.
     Examples:
         >>> x = taeda.zeros({", ".join(["1", "3", *["7"] * int(_op.__name__[-2])])})
         >>> taeda.nn.functional.{_op.__name__}(x, 2).shape

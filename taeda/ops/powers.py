@@ -222,6 +222,10 @@ def float_power(input: Any, exponent):
 
     Returns:
         ``float64``, or ``complex128`` where either is complex, of the sizes to which both broadcast.
+
+    Raises:
+        RuntimeError: the inputs do not broadcast.
+
     Examples:
         >>> taeda.float_power(taeda.tensor([2, 4]), -1)
         tensor([0.5000, 0.2500], dtype=taeda.float64)

@@ -265,6 +265,10 @@ def count_nonzero(input, dim=None):
 
     Returns:
         ``int64``: ``input`` without the dimensions ``dim``.
+
+    Raises:
+        IndexError: there is no such dimension.
+
     Examples:
         >>> taeda.count_nonzero(taeda.tensor([[0, 1, 2], [0, 0, 3]]), 1)
         tensor([2, 1])
@@ -681,6 +685,11 @@ def var_mean(input, dim: Any = None, unbiased=None, keepdim=False, *, correction
 
     Returns:
         ``(var, mean)``: each is ``input`` without the dimensions ``dim``.
+
+    Raises:
+        RuntimeError: ``input`` is neither floating point nor complex.
+        IndexError: there is no such dimension.
+
     Examples:
         >>> taeda.var_mean(taeda.tensor([1.0, 3.0]), correction=0)
         (tensor(1.), tensor(2.))
@@ -694,6 +703,11 @@ def std_mean(input, dim: Any = None, unbiased=None, keepdim=False, *, correction
 
     Returns:
         ``(std, mean)``: each is ``input`` without the dimensions ``dim``.
+
+    Raises:
+        RuntimeError: ``input`` is neither floating point nor complex.
+        IndexError: there is no such dimension.
+
     Examples:
         >>> taeda.std_mean(taeda.tensor([1.0, 3.0]), correction=0)
         (tensor(1.), tensor(2.))
@@ -857,6 +871,11 @@ def norm(input, p: Any = "fro", dim=None, keepdim=False, dtype=None):
     Args:
         p: a number, ``"fro"`` (the 2-norm of all elements) or ``"nuc"`` (the sum of the singular values of matrices).
         dtype: what ``input`` is converted to first. Default: its own.
+
+    Raises:
+        IndexError: there is no such dimension.
+        RuntimeError: ``input`` is neither floating point nor complex.
+
     Examples:
         >>> x = taeda.tensor([[3.0, -4.0], [5.0, 12.0]])
         >>> taeda.norm(x, dim=1), taeda.norm(x, p=1)
@@ -879,7 +898,9 @@ def dist(input, other, p=2):
         other: a tensor; the two broadcast.
         p: any number; 0 counts where they differ, ``inf`` gives the largest difference.
     Returns:
-        A tensor without dimensions.
+        A tensor without dimensions, real.
+    Raises:
+        RuntimeError: the inputs do not broadcast, or are neither floating point nor complex.
     Examples:
         >>> taeda.dist(taeda.tensor([1.0, 1.0]), taeda.tensor([4.0, 5.0]))
         tensor(5.)

@@ -269,7 +269,10 @@ def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
         dx: the distance of neighbours, a number.
         dim: the dimension.
     Returns:
-        The sizes of ``y``, less 1 in ``dim``.
+        The sizes of ``y``, less 1 in ``dim``. For integers the dtype is the default floating-point one.
+    Raises:
+        RuntimeError: ``x`` has not one value for each of ``y``.
+        IndexError: there is no such dimension.
     Examples:
         >>> taeda.cumulative_trapezoid(taeda.tensor([0.0, 1.0, 2.0, 3.0]))
         tensor([0.5000, 2.0000, 4.5000])
@@ -284,7 +287,12 @@ def trapezoid(y, x=None, *, dx=1, dim=-1):
     x[i])``. Arguments as of :func:`cumulative_trapezoid`.
 
     Returns:
-        ``y`` without the dimension ``dim``.
+        ``y`` without the dimension ``dim``. For integers the dtype is the default floating-point one.
+
+    Raises:
+        RuntimeError: ``x`` has not one value for each of ``y``.
+        IndexError: there is no such dimension.
+
     Examples:
         >>> y = taeda.tensor([0.0, 1.0, 4.0])
         >>> taeda.trapezoid(y), taeda.trapezoid(y, taeda.tensor([0.0, 1.0, 3.0]))

@@ -129,7 +129,7 @@ def hash_tensor(input, dim: Ints | None = None, *, keepdim=False, mode=0):
         dim: one or several dimensions. Default: all.
         mode: 0, the only one there is.
     Returns:
-        ``uint64``, without the reduced dimensions.
+        ``uint64``, the sizes of ``input`` without those of the reduced dimensions.
     Examples:
         >>> taeda.hash_tensor(taeda.tensor([1, 2, 4]))
         tensor(7, dtype=taeda.uint64)
@@ -189,6 +189,8 @@ def slice_inverse(input, src, dim=0, start=None, end=None, step=1):
         step: its step.
     Returns:
         A view of the memory of ``input``.
+    Raises:
+        RuntimeError: the sizes reach beyond the memory of ``input``.
     Examples:
         >>> whole = taeda.arange(4)
         >>> taeda.slice_inverse(whole[1:3], whole, 0, 1, 3)

@@ -93,7 +93,8 @@ def rot90(input, k=1, dims=(0, 1)):
         k: how many quarter turns; negative ones turn the other way.
         dims: two dimensions.
     Returns:
-        ``input`` turned; for odd ``k`` the two sizes are swapped.
+        The sizes of ``input``, for odd ``k`` with those of the two dimensions swapped. The dtype is that of
+        ``input``.
     Raises:
         RuntimeError: ``dims`` are not two different dimensions.
     Examples:
@@ -207,7 +208,9 @@ def tile(input, *args, dims=None):
         args: how often along each dimension, one by one or as one list or tuple.
         dims: the same by name.
     Returns:
-        A copy whose sizes are multiplied by the counts.
+        A copy: the sizes of ``input``, multiplied by the counts. The dtype is that of ``input``.
+    Raises:
+        RuntimeError: a count is negative.
     Examples:
         >>> taeda.tile(taeda.tensor([1, 2]), (3,))
         tensor([1, 2, 1, 2, 1, 2])
@@ -277,7 +280,7 @@ def repeat_interleave(input: Any = None, repeats: Any = None, dim=None, *, outpu
         dim: along which dimension. Without it the elements are taken as one dimension.
         output_size: the sum of ``repeats``, if it is known.
     Returns:
-        A copy with ``sum(repeats)`` slices along ``dim``.
+        A copy of the dtype of ``input``, with ``sum(repeats)`` slices along ``dim``.
     Raises:
         RuntimeError: a count is negative, or there are not as many as slices.
     Examples:

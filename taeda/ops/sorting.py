@@ -51,6 +51,11 @@ def argsort(input, dim=-1, descending=False, stable=False):
 
     Returns:
         ``int64``, of the sizes of ``input``.
+
+    Raises:
+        IndexError: there is no such dimension.
+        RuntimeError: ``input`` is complex.
+
     Examples:
         >>> taeda.argsort(taeda.tensor([30, 10, 20]), descending=True)
         tensor([0, 2, 1])
@@ -66,6 +71,8 @@ def msort(input):
         input: a tensor of any sizes, not complex.
     Returns:
         The sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: ``input`` is complex.
     Examples:
         >>> taeda.msort(taeda.tensor([[3, 1], [2, 5]]))
         tensor([[2, 1],
@@ -189,6 +196,11 @@ def nanmedian(input, dim=None, keepdim=False):
 
     Returns:
         A tensor without dimensions; with ``dim`` ``(values, indices)``, named, each ``input`` without that dimension.
+
+    Raises:
+        IndexError: there is no such dimension.
+        RuntimeError: ``input`` is complex.
+
     Examples:
         >>> taeda.nanmedian(taeda.tensor([1.0, math.nan, 3.0]))
         tensor(1.)
@@ -272,6 +284,9 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     Returns:
         A vector of the values. With a flag a tuple: then the inverse (``int64``, of the sizes of ``input``, or a vector
         for ``dim``) and the counts (``int64``, one per value).
+    Raises:
+        NotImplementedError: ``input`` is complex.
+        IndexError: there is no such dimension.
     Examples:
         >>> x = taeda.tensor([3, 1, 3, 2])
         >>> taeda.unique(x)
@@ -304,7 +319,10 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
         return_counts: also how long each run is.
         dim: find runs of equal slices along this dimension instead.
     Returns:
-        A vector of the values; with a flag a tuple, as :func:`unique` gives it.
+        A vector of the values, of the dtype of ``input``; with a flag a tuple, as :func:`unique` gives it.
+    Raises:
+        NotImplementedError: ``input`` is complex.
+        IndexError: there is no such dimension.
     Examples:
         >>> taeda.unique_consecutive(taeda.tensor([1, 1, 2, 2, 2, 1]), return_counts=True)
         (tensor([1, 2, 1]), tensor([2, 3, 1]))

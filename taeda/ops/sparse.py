@@ -482,7 +482,9 @@ def sparse_mask(input, mask):
     Args:
         mask: a sparse tensor of the same sizes.
     Returns:
-        A sparse tensor of the sizes of ``input``.
+        A sparse tensor of the sizes and the dtype of ``input``.
+    Raises:
+        RuntimeError: the sizes differ.
     Examples:
         >>> taeda.tensor([[1.0, 2.0], [3.0, 4.0]]).sparse_mask(taeda.eye(2).to_sparse()).to_dense()
         tensor([[1., 0.],

@@ -308,7 +308,10 @@ def smm(input, mat):
         input: a sparse matrix ``(m, k)``.
         mat: a dense matrix ``(k, n)``.
     Returns:
-        A sparse matrix ``(m, n)``.
+        A sparse matrix ``(m, n)``, of the dtype to which both promote.
+    Raises:
+        RuntimeError: the sizes do not fit.
+        NotImplementedError: ``input`` is not sparse.
     Examples:
         >>> taeda.smm(taeda.eye(2).to_sparse(), taeda.tensor([[1.0, 2.0], [3.0, 4.0]])).to_dense()
         tensor([[1., 2.],
@@ -340,7 +343,7 @@ def hspmm(mat1, mat2):
         mat1: a sparse matrix ``(m, k)``.
         mat2: a dense matrix ``(k, n)``.
     Returns:
-        A sparse tensor ``(m, n)`` with one sparse and one dense dimension.
+        A sparse tensor ``(m, n)`` with one sparse and one dense dimension, of the dtype to which both promote.
     Raises:
         RuntimeError: ``mat1`` is not sparse.
     Examples:
@@ -366,7 +369,9 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
         beta: a number.
         alpha: a number.
     Returns:
-        A sparse matrix ``(m, n)``.
+        A sparse matrix ``(m, n)``, of the dtype to which all promote.
+    Raises:
+        RuntimeError: the sizes do not fit.
     Examples:
         >>> sparse = taeda.eye(2).to_sparse()
         >>> taeda.sspaddmm(sparse, sparse, taeda.ones(2, 2)).to_dense()

@@ -289,7 +289,8 @@ def corrcoef(input):
     Args:
         input: a variable in each row, an observation in each column: ``(variables, n)`` or ``(n,)``.
     Returns:
-        ``(variables, variables)``, or a tensor without dimensions for one variable.
+        ``(variables, variables)``, or a tensor without dimensions for one variable. For integers the dtype is the
+        default floating-point one.
     Raises:
         RuntimeError: ``input`` has more dimensions.
     Examples:
@@ -385,6 +386,11 @@ def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
 
     Returns:
         ``input`` without the dimension ``dim``; several ``q`` lead its sizes.
+
+    Raises:
+        RuntimeError: ``q`` is not between 0 and 1 or of another dtype, or ``input`` is neither ``float32`` nor
+            ``float64``.
+
     Examples:
         >>> taeda.nanquantile(taeda.tensor([1.0, math.nan, 3.0]), 0.5)
         tensor(2.)
@@ -452,6 +458,9 @@ def unravel_index(indices, shape):
     Returns:
         A tuple with one tensor of the sizes of ``indices`` per dimension. An index that is out of range is not noticed:
         every part of it is taken modulo the size.
+    Raises:
+        TypeError: ``indices`` are no integers.
+        ValueError: a size is negative.
     Examples:
         >>> x = taeda.tensor([[3, 9], [7, 1]])
         >>> taeda.unravel_index(x.argmax(), x.shape)
@@ -488,7 +497,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
         dim: a dimension, or several. Default: all.
         edge_order: 1 or 2, the order of the estimate at the edges.
     Returns:
-        A tuple of tensors of the sizes of ``input``, one per dimension.
+        A tuple of tensors of the sizes of ``input``, one per dimension. For integers the dtype is the default
+        floating-point one.
     Raises:
         RuntimeError: a dimension has too few elements, or ``spacing`` does not fit.
     Examples:

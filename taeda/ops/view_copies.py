@@ -147,7 +147,7 @@ def narrow_copy(input, dim, start, length):
         start: the first index.
         length: how many.
     Returns:
-        ``length`` elements along ``dim``.
+        The sizes of ``input`` with ``length`` in ``dim``. The dtype is that of ``input``.
     Raises:
         RuntimeError: the range goes past the end, or ``dim`` is too large (an IndexError for :func:`narrow`).
     Examples:

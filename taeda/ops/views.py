@@ -21,7 +21,7 @@ def transpose(input, dim0, dim1):
         dim0: a dimension; negative ones count from the end.
         dim1: the one to swap it with.
     Returns:
-        A view of ``input``: no element moves.
+        A view of the sizes of ``input`` with those of the two dimensions swapped: no element moves.
     Raises:
         IndexError: there is no such dimension.
     Examples:
@@ -172,7 +172,7 @@ def unsqueeze(input, dim):
     Args:
         dim: the place of the new dimension in the result; negative ones count from its end.
     Returns:
-        A view of ``input``.
+        A view of the sizes of ``input`` with a 1 put in at ``dim``.
     Raises:
         IndexError: the result has no such dimension.
     Examples:
@@ -218,6 +218,8 @@ def expand_as(input, other):
         other: a tensor with the sizes.
     Returns:
         A view of ``input``.
+    Raises:
+        RuntimeError: ``input`` cannot be expanded to these sizes.
     Examples:
         >>> taeda.tensor([[1], [2]]).expand_as(taeda.zeros(2, 3))
         tensor([[1, 1, 1],
@@ -289,7 +291,7 @@ def broadcast_tensors(*tensors):
     Args:
         tensors: tensors.
     Returns:
-        A tuple of views.
+        A tuple of views, each of the dtype of its tensor.
     Raises:
         RuntimeError: the shapes do not broadcast.
     Examples:
@@ -312,7 +314,7 @@ def sum_to_size(input, *args, size=None):
         args: the sizes, one by one or as one list or tuple, which expand to those of ``input``.
         size: the same by name.
     Returns:
-        A tensor of those sizes.
+        A tensor of those sizes, of the dtype that :func:`sum` gives where something is summed.
     Raises:
         RuntimeError: the sizes do not expand to those of ``input``.
     Examples:
@@ -350,7 +352,7 @@ def view_(input, size=None, dtype=None):
         size: the sizes, one by one or as one list or tuple; one may be -1, which stands for what is left. Or a dtype.
         dtype: a dtype by name.
     Returns:
-        A view of ``input``.
+        A view of ``input`` of the sizes ``size``, or of the other dtype.
     Raises:
         RuntimeError: the numbers of elements differ, or the strides do not allow a view: use :meth:`Tensor.reshape`.
     Examples:
@@ -421,6 +423,8 @@ def reshape_as(input, other):
         other: a tensor with as many elements.
     Returns:
         A view where strides allow, else a copy.
+    Raises:
+        RuntimeError: the sizes are not for as many elements.
     Examples:
         >>> taeda.arange(4).reshape_as(taeda.zeros(2, 2))
         tensor([[0, 1],
@@ -579,7 +583,7 @@ def select(input, dim, index: int):
         dim: the dimension that is indexed.
         index: an int; negative ones count from the end.
     Returns:
-        A view of ``input``.
+        A view of the sizes of ``input`` without that of ``dim``.
     Raises:
         IndexError: there is no such dimension or index.
     Examples:
@@ -669,7 +673,7 @@ def diagonal(input, offset=0, dim1=0, dim2=1):
         dim1: the dimension of the rows.
         dim2: that of the columns.
     Returns:
-        A view of ``input``.
+        A view of the sizes of ``input`` without those of ``dim1`` and ``dim2``, then the length of the diagonal.
     Raises:
         RuntimeError: the dimensions are the same.
         IndexError: there is no such dimension.
@@ -722,8 +726,8 @@ def unfold(input, dimension, size: int, step: int):
         size: elements in a window.
         step: elements from a window to the next.
     Returns:
-        A view of ``input``, ``(size_of_dimension - size) // step + 1`` windows in ``dimension``, and ``size`` at the
-        end.
+        A view of the sizes of ``input``, but with ``(size_of_dimension - size) // step + 1`` windows in
+        ``dimension``, and ``size`` at the end.
     Raises:
         RuntimeError: ``size`` is larger than the dimension, or ``step`` is not positive.
     Examples:
@@ -834,7 +838,7 @@ def view_as_real(input):
     Args:
         input: complex, any sizes.
     Returns:
-        A view of ``input``, of sizes ``(*input.shape, 2)``.
+        A view of ``input``, of sizes ``(*input.shape, 2)`` and of the dtype of its parts.
     Raises:
         RuntimeError: ``input`` is not complex, or is a conjugated view.
     Examples:
@@ -851,7 +855,7 @@ def view_as_complex(input):
     Args:
         input: ``float16``, ``float32`` or ``float64``, of sizes ``(..., 2)``; the last dimension has stride 1.
     Returns:
-        A view of ``input`` without that dimension.
+        A view of the sizes of ``input`` without the last, with the complex dtype of that precision.
     Raises:
         RuntimeError: the dtype, the last size or the strides are others.
     Examples:
@@ -872,7 +876,7 @@ def real(input):
     """The real part; a real tensor is given back.
 
     Returns:
-        A view of ``input``, real.
+        A view of the sizes of ``input``, real: of the dtype of its parts.
     Examples:
         >>> taeda.real(taeda.tensor([1 + 2j, 3 - 4j]))
         tensor([1., 3.])
@@ -891,7 +895,7 @@ def imag(input):
     Args:
         input: complex, any sizes.
     Returns:
-        A view of ``input``, real.
+        A view of the sizes of ``input``, real: of the dtype of its parts.
     Raises:
         RuntimeError: ``input`` is real.
     Examples:
@@ -1046,6 +1050,8 @@ def new_empty_strided(input, size, stride, dtype=None, layout=None, device=None,
         stride: the strides, in elements.
     Returns:
         A tensor of those sizes.
+    Raises:
+        RuntimeError: there are not as many strides as sizes.
     Examples:
         >>> taeda.ones(1).new_empty_strided((2, 3), (1, 2)).stride()
         (1, 2)
@@ -1104,7 +1110,9 @@ def as_subclass(input, cls):
     Args:
         cls: the class.
     Returns:
-        An object of that class, with the memory of ``input``.
+        An object of that class, with the memory, the sizes and the dtype of ``input``.
+    Raises:
+        TypeError: ``cls`` is no subclass of Tensor.
     Examples:
         >>> class Image(taeda.Tensor):
         ...     pass

@@ -335,6 +335,10 @@ def blackman_window(
 
     Args:
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
+
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+
     Examples:
         >>> taeda.blackman_window(4).round(decimals=4).abs()
         tensor([0.0000, 0.3400, 1.0000, 0.3400])
@@ -354,6 +358,10 @@ def hamming_window(
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
         alpha: the constant.
         beta: the height of the cosine.
+
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+
     Examples:
         >>> taeda.hamming_window(4)
         tensor([0.0800, 0.5400, 1.0000, 0.5400])
@@ -370,6 +378,10 @@ def bartlett_window(
 
     Args:
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
+
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+
     Examples:
         >>> taeda.bartlett_window(4)
         tensor([0.0000, 0.5000, 1.0000, 0.5000])
@@ -396,6 +408,10 @@ def kaiser_window(
     Args:
         periodic: ``N`` is ``window_length``. Otherwise ``N`` is ``window_length - 1``, and the window is symmetric.
         beta: the shape, not negative.
+
+    Raises:
+        RuntimeError: ``window_length`` is negative, or the dtype is not a floating-point one.
+
     Examples:
         >>> taeda.kaiser_window(5, periodic=False, beta=2.0)
         tensor([0.4387, 0.8348, 1.0000, 0.8348, 0.4387])

@@ -35,7 +35,8 @@ class Adadelta(ElementwiseOptimizer, rule=_rule, scalars=5):
     Adaptive Learning Rate Method".
 
     Args:
-        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options. Of any
+            sizes, of floating-point or complex dtypes.
         lr: factor of the step.
         rho: decay of the two running means, in ``[0, 1]``.
         eps: added inside both roots.

@@ -30,7 +30,8 @@ class Adagrad(ElementwiseOptimizer, rule=_rule, scalars=3):
     Source: Duchi, Hazan & Singer 2011, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization".
 
     Args:
-        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options. Of any
+            sizes, of floating-point or complex dtypes.
         lr: learning rate, at least 0: a number or a tensor with one element.
         lr_decay: the rate is divided by ``1 + (t - 1) * lr_decay``.
         weight_decay: adds ``weight_decay * p`` to the gradient.

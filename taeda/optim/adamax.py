@@ -33,7 +33,8 @@ class Adamax(ElementwiseOptimizer, rule=_rule, scalars=5):
     Source: Kingma & Ba 2014, "Adam: A Method for Stochastic Optimization", section 7.
 
     Args:
-        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options. Of any
+            sizes, of floating-point or complex dtypes.
         lr: learning rate, at least 0: a number or a tensor with one element.
         betas: ``(beta1, beta2)``, each in ``[0, 1)``.
         eps: added to the gradient's size.

@@ -35,7 +35,8 @@ class ASGD(ElementwiseOptimizer, rule=_rule, scalars=4):
     Source: Polyak & Juditsky 1992, "Acceleration of Stochastic Approximation by Averaging".
 
     Args:
-        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options. Of any
+            sizes, of floating-point or complex dtypes.
         lr: learning rate, at least 0: a number or a tensor with one element.
         lambd: rate at which parameters and learning rate fall.
         alpha: exponent of the learning rate's fall.

@@ -40,7 +40,8 @@ class NAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
     Source: Dozat 2016, "Incorporating Nesterov Momentum into Adam".
 
     Args:
-        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options. Of any
+            sizes, of floating-point or complex dtypes.
         lr: learning rate, at least 0: a number or a tensor with one element.
         betas: ``(beta1, beta2)``, each in ``[0, 1)``.
         eps: added to the denominator, so that it is not zero.

@@ -32,7 +32,8 @@ class RAdam(ElementwiseOptimizer, rule=_rule, scalars=9):
     et al. 2019, "On the Variance of the Adaptive Learning Rate and Beyond".
 
     Args:
-        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options. Of any
+            sizes, of floating-point or complex dtypes.
         lr: learning rate, at least 0: a number or a tensor with one element.
         betas: ``(beta1, beta2)``, each in ``[0, 1)``.
         eps: added to the denominator, so that it is not zero.

@@ -38,7 +38,8 @@ class RMSprop(ElementwiseOptimizer, rule=_rule, scalars=6):
     Graves 2013, "Generating Sequences With Recurrent Neural Networks".
 
     Args:
-        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options. Of any
+            sizes, of floating-point or complex dtypes.
         lr: learning rate, at least 0: a number or a tensor with one element.
         alpha: decay of the running means.
         eps: added to the denominator, so that it is not zero.

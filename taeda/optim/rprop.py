@@ -36,7 +36,8 @@ class Rprop(ElementwiseOptimizer, rule=_rule, scalars=4):
     Learning: The RPROP Algorithm".
 
     Args:
-        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options. Of any
+            sizes, of floating-point or complex dtypes.
         lr: first step size.
         etas: factors by which a size shrinks, below 1, and grows, above 1.
         step_sizes: least and largest size.

@@ -31,7 +31,8 @@ class SGD(ElementwiseOptimizer, rule=_rule, scalars=4):
     al. 2013, "On the importance of initialization and momentum in deep learning"; Nesterov 1983.
 
     Args:
-        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options.
+        params: the tensors to update, ``(name, tensor)`` pairs, or dicts with ``"params"`` and options. Of any
+            sizes, of floating-point or complex dtypes.
         lr: learning rate, at least 0: a number or a tensor with one element.
         momentum: factor of the running sum; 0 for none.
         dampening: the gradient enters the sum times ``1 - dampening``.

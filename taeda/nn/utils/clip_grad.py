@@ -156,6 +156,9 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
         clip_value: the limit.
         foreach: accepted, changes nothing.
 
+    Raises:
+        ValueError: ``clip_value`` is no number.
+
     Examples:
         >>> w = taeda.zeros(2, requires_grad=True)
         >>> (w * taeda.tensor([0.5, 4.0])).sum().backward()

@@ -19,6 +19,9 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     Returns:
         A vector ``(n,)`` with all elements, in order. It has a gradient.
 
+    Raises:
+        ValueError: there are no parameters.
+
     Examples:
         >>> nn.utils.parameters_to_vector(nn.Linear(3, 2).parameters()).shape
         taeda.Size([8])

@@ -143,6 +143,9 @@ def fuse_linear_bn_weights(
     Returns:
         A pair of parameters.
 
+    Raises:
+        RuntimeError: the statistics have not one number per output.
+
     Examples:
         >>> w, one = taeda.ones(2, 1), taeda.ones(2)
         >>> weight, bias = nn.utils.fuse_linear_bn_weights(w, one, one, one * 4, 0.0, one, one)

@@ -157,6 +157,9 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     Returns:
         ``(n,)``, int64; None for None.
 
+    Raises:
+        RuntimeError: an element is out of range.
+
     Examples:
         >>> nn.utils.rnn.invert_permutation(taeda.tensor([2, 0, 1]))
         tensor([1, 2, 0])

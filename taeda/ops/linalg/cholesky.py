@@ -111,7 +111,7 @@ def cholesky(input, upper=False):
         input: Hermitian matrices ``(..., n, n)``, of which one triangle is read.
         upper: give the upper factor.
     Returns:
-        ``(..., n, n)``, the other triangle zero.
+        ``(..., n, n)``, the other triangle zero. The dtype is that of ``input``.
     Raises:
         LinAlgError: a matrix is not positive definite.
     Examples:

@@ -113,7 +113,7 @@ def cross(input, other, dim=None):
         other: another; the other dimensions broadcast.
         dim: the dimension of the vectors. Default: the first of size 3. Name it: that depends on the other sizes.
     Returns:
-        The sizes to which both broadcast.
+        The sizes to which both broadcast, of the dtype that both have.
     Raises:
         RuntimeError: the dimension has another size.
     Examples:

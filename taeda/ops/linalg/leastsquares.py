@@ -115,7 +115,9 @@ def _pinverse(input, rcond=1e-15):
         input: ``(..., m, n)``.
         rcond: singular values below ``rcond * largest`` count as zero, and so do those that are below rounding errors.
     Returns:
-        ``(..., n, m)``.
+        ``(..., n, m)``. The dtype is that of ``input``.
+    Raises:
+        RuntimeError: ``input`` has fewer than two dimensions, or is neither floating point nor complex.
     Examples:
         >>> taeda.pinverse(taeda.tensor([[2.0, 0.0], [0.0, 4.0]])).round(decimals=4)
         tensor([[0.5000, 0.0000],

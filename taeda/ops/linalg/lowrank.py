@@ -39,7 +39,9 @@ def svd_lowrank(A, q=6, niter=2, M=None):
         niter: how many power iterations.
         M: what to subtract; broadcasts to ``A``.
     Returns:
-        ``U`` ``(..., m, q)``, ``S`` ``(..., q)`` and ``V`` ``(..., n, q)``.
+        ``U`` ``(..., m, q)``, ``S`` ``(..., q)`` and ``V`` ``(..., n, q)``, of the dtype of ``A``; ``S`` is real.
+    Raises:
+        NotImplementedError: ``A`` is neither floating point nor complex.
     Examples:
         >>> generator = taeda.manual_seed(0)
         >>> A = taeda.outer(taeda.arange(1.0, 5.0), taeda.ones(3))  # rank 1
@@ -74,8 +76,8 @@ def pca_lowrank(A, q=None, center=True, niter=2):
         center: subtract the mean.
         niter: how many power iterations.
     Returns:
-        ``U`` ``(..., m, q)``, ``S`` ``(..., q)`` and ``V`` ``(..., n, q)``, whose columns are the directions; ``A @ V``
-        are the coordinates.
+        ``U`` ``(..., m, q)``, ``S`` ``(..., q)`` and ``V`` ``(..., n, q)``, whose columns are the directions;
+        ``A @ V`` are the coordinates. The dtype is that of ``A``.
     Raises:
         ValueError: ``q`` is negative or larger than a side.
     Examples:

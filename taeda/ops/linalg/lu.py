@@ -227,6 +227,9 @@ def lu(A, pivot=True, get_infos=False):
         get_infos: also give ``info``: the number of the first pivot that is 0, or 0.
     Returns:
         ``(LU, pivots)``, with ``info`` where ``get_infos``. A singular matrix is no error.
+    Raises:
+        RuntimeError: ``input`` has fewer than two dimensions.
+        NotImplementedError: ``input`` is neither floating point nor complex.
     Examples:
         >>> LU, pivots = taeda.lu(taeda.tensor([[2.0, 1.0], [4.0, 4.0]]))
         >>> pivots

@@ -152,7 +152,7 @@ def frobenius_norm(input, dim=None, keepdim=False):
         input: floating point or complex.
         dim: one or two dimensions. Default: all.
     Returns:
-        ``input`` without these dimensions, real.
+        The sizes of ``input`` without those of these dimensions, real.
     Examples:
         >>> taeda.frobenius_norm(taeda.tensor([[1.0, 2.0], [2.0, 4.0]]))
         tensor(5.)
@@ -172,7 +172,9 @@ def norm_except_dim(v, pow=2, dim=0):
         pow: which norm.
         dim: the dimension that is kept; -1 keeps none.
     Returns:
-        Size 1 in the other dimensions.
+        The sizes of ``v`` with 1 in the other dimensions. The dtype is that of ``v``.
+    Raises:
+        RuntimeError: ``v`` is neither floating point nor complex.
     Examples:
         >>> taeda.norm_except_dim(taeda.tensor([[3.0, 4.0], [5.0, 12.0]]))
         tensor([[ 5.],

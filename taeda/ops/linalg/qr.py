@@ -122,6 +122,8 @@ def qr(input, some=True):
         some: the reduced form, rather than the complete one.
     Returns:
         ``(Q, R)``, named.
+    Raises:
+        RuntimeError: ``input`` has fewer than two dimensions, or is neither floating point nor complex.
     Examples:
         >>> Q, R = taeda.qr(taeda.tensor([[3.0, 1.0], [4.0, 2.0]]))
         >>> (Q @ R).round(decimals=4)
@@ -244,6 +246,8 @@ def orgqr(input, tau):
         tau: ``(..., k)``.
     Returns:
         ``(..., m, n)``.
+    Raises:
+        RuntimeError: there are fewer rows than columns.
     Examples:
         >>> taeda.orgqr(*taeda.geqrf(taeda.ones(3, 2))).shape
         taeda.Size([3, 2])

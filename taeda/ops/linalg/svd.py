@@ -136,6 +136,8 @@ def svd(input, some=True, compute_uv=True):
         compute_uv: False gives zeros for ``U`` and ``V``.
     Returns:
         ``(U, S, V)``, named.
+    Raises:
+        RuntimeError: ``input`` has fewer than two dimensions, or is neither floating point nor complex.
     Examples:
         >>> taeda.svd(taeda.tensor([[3.0, 0.0], [0.0, -2.0]])).S.round(decimals=4)
         tensor([3., 2.])

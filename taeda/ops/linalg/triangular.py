@@ -197,7 +197,7 @@ def cholesky_inverse(L, upper=False):
         L: ``(..., n, n)``, of which one triangle is read.
         upper: ``L`` is the upper factor.
     Returns:
-        ``(..., n, n)``.
+        ``(..., n, n)``, of the dtype of the factor.
     Raises:
         RuntimeError: the matrices are not square.
         LinAlgError: an element of a diagonal is zero, so that there is no inverse.

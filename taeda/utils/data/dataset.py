@@ -228,6 +228,9 @@ class Subset(Dataset[T_co]):
         dataset: where they come from.
         indices: their numbers there.
 
+    Raises:
+        IndexError: as the dataset raises it, where an index is not in it.
+
     Examples:
         >>> subset = taeda.utils.data.Subset("abcdef", [0, 2, 4])
         >>> len(subset), subset[1]
