@@ -425,7 +425,7 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
         ``(output, tangent)``, or ``(output, tangent, anything)``; a tangent has the shape of its output.
 
     Raises:
-        RuntimeError: the structures or shapes differ.
+        RuntimeError: the structures or shapes differ, or the dtype of an argument is not floating point or complex.
 
     Examples:
         >>> x, t = taeda.tensor([1.0, 2.0]), taeda.tensor([1.0, 0.0])
@@ -452,6 +452,9 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     Returns:
         ``(output, jvp_fn)``. ``jvp_fn(*tangents)`` takes one tangent for each argument, of its structure and shapes,
             and gives the tangent of the output. ``func`` itself is not called again.
+
+    Raises:
+        RuntimeError: the dtype of an argument is not floating point or complex.
 
     Examples:
         >>> output, jvp_fn = taeda.func.linearize(lambda x: x**2, taeda.tensor([1.0, 2.0]))

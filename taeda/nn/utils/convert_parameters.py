@@ -17,7 +17,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
         parameters: tensors of any shapes, on one device.
 
     Returns:
-        A vector ``(n,)`` with all elements, in order. It has a gradient.
+        A vector ``(n,)`` with all elements, in order, of the dtype to which all promote. It has a gradient.
 
     Raises:
         ValueError: there are no parameters.
