@@ -45,7 +45,11 @@ def softmax(input, dim, dtype=None):
     """
 
 
-@primitive(method=False, out=False, batch="together")
+def _backward_call(name):
+    return lambda grad, y, dim: (f"{name}.default", (grad, y, dim, y.dtype))
+
+
+@primitive(method=False, out=False, batch="together", native_call=_backward_call("_softmax_backward_data"))
 def _softmax_backward(grad, y, dim):
     """``y * (g - sum(g * y))``: the gradient of softmax from its output."""
     return _softmax_grad(grad, dim, (y,))
@@ -75,7 +79,7 @@ def log_softmax(input, dim, dtype=None):
     """
 
 
-@primitive(method=False, out=False, batch="together")
+@primitive(method=False, out=False, batch="together", native_call=_backward_call("_log_softmax_backward_data"))
 def _log_softmax_backward(grad, y, dim):
     """``g - exp(y) * sum(g)``: the gradient of log_softmax from its output."""
     return _log_softmax_grad(grad, dim, (y,))

@@ -20,6 +20,7 @@ from ..autograd.graph import saved_tensors_hooks
 from ..autograd.modes import recording
 from ..func.batched import renewed, vmap_modes
 from ..ops.devices import number_of
+from ._python_dispatch import TorchDispatchMode, _disable_current_modes, is_in_torch_dispatch_mode
 from ._pytree import tree_leaves, tree_map
 from ._selective import (
     SAC_IGNORED_OPS,
@@ -215,12 +216,20 @@ def _without_reentry(
     return result
 
 
+class _PassingMode(TorchDispatchMode):
+    """Stands for the modes of the first run, which decomposed its ops, where they are gone."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
 class _Surroundings:
-    """The state that the first run depends on beside its arguments: the precision of autocast and, if ``random``,
-    random numbers.
+    """The state that the first run depends on beside its arguments: the precision of autocast, whether dispatch modes
+    saw its ops (which decomposes them) and, if ``random``, random numbers.
     """
 
     def __init__(self, random: bool) -> None:
+        self.watched = is_in_torch_dispatch_mode()
         self.random = all_states() if random else None
         types = dict.fromkeys(name.partition(":")[0] for name in DEVICES if name != "meta")
         self.autocast = [
@@ -243,6 +252,8 @@ class _Surroundings:
             with contextlib.ExitStack() as stack:
                 for settings in self.autocast:
                     stack.enter_context(autocast(**settings))
+                if self.watched != is_in_torch_dispatch_mode():
+                    stack.enter_context(_PassingMode() if self.watched else _disable_current_modes())
                 yield
         finally:
             if now is not None:

@@ -1,5 +1,6 @@
 """Checkpointing, both variants: same gradients, fewer saved tensors, same random numbers, functions that change."""
 
+import contextlib
 import gc
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import taeda
 from taeda import autograd
 from taeda.autograd.graph import saved_tensors_hooks
+from taeda.utils._python_dispatch import TorchDispatchMode
 from taeda.utils.checkpoint import (
     CheckpointError,
     checkpoint,
@@ -350,3 +352,21 @@ def test_a_derivative_within_inference_mode():
 def test_segments_are_not_more_than_functions(segments):
     with pytest.raises(ValueError, match="expected 1 to 2 segments"):
         checkpoint_sequential([taeda.exp, taeda.sin], segments, taeda.ones(2), use_reentrant=False)
+
+
+@pytest.mark.parametrize("where", ["forward", "backward", "both"])
+def test_dispatch_modes_around_one_of_the_runs(where):
+    """A mode decomposes the ops that it sees, so that other tensors are saved."""
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    layer = taeda.nn.Sequential(taeda.nn.Linear(4, 4), taeda.nn.LayerNorm(4), taeda.nn.Softmax(-1)).double()
+    x = leaf(3, 4)
+    (want,) = autograd.grad(layer(x).square().sum(), x)
+    with Mode() if where != "backward" else contextlib.nullcontext():
+        loss = checkpoint(lambda x: layer(x).square().sum(), x, use_reentrant=False)
+    with Mode() if where != "forward" else contextlib.nullcontext():
+        loss.backward()
+    taeda.testing.assert_close(x.grad, want)
