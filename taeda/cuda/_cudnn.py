@@ -252,7 +252,8 @@ def convolve(
     Args:
         index: of the GPU.
         role: what is computed: ``"forward"`` the outputs, ``"input"`` the images, ``"weights"``.
-        shapes, at: of the images, the weights and the outputs, contiguous, with three spatial dimensions.
+        shapes: of the images, the weights and the outputs, which are contiguous, with three spatial dimensions.
+        at: their addresses.
         last: whether channels are last in memory.
     """
     if dtype not in _TYPES or not switches.enabled:
