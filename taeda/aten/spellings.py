@@ -245,6 +245,8 @@ RECORDS: dict[str, Callable] = {
     "cdist": _cdist, "_cdist_forward": _cdist,
     "_pdist_forward": _other(F.pdist), "_prelu_kernel": _other(OPS["prelu_kernel"]),
     "_linalg_svd": lambda A, full_matrices=False, compute_uv=True, *, driver=None: _call(linalg.svd, A, full_matrices),
+    "_linalg_det": _other(OPS["_det"]), "_linalg_slogdet": _other(OPS["_slogdet"]),
+    "_linalg_solve_ex": lambda A, B, *, left=True, check_errors=False: _call(OPS["_solve_ex"], A, B, left),
     "_linalg_eigh": lambda A, UPLO="L", compute_v=True: _call(linalg.eigh, A, UPLO),
     "linalg_matrix_power": _other(linalg.matrix_power),
     "tensordot": lambda self, other, dims_self, dims_other: _call(

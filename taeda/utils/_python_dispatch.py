@@ -202,15 +202,23 @@ def _basic_index(input: Tensor, index: Any) -> Tensor:
     return input
 
 
+class Unrecorded(Exception):
+    """A native op that parts ask a class for: what it gives would not be recorded, where a gradient is wanted."""
+
+
 def _native(call: str, *args: Any, **kwargs: Any) -> Any:
-    """The result of a native op, which the innermost mode is asked for; ``call`` is its name with that of a signature.
+    """The result of a native op, which the innermost mode is asked for, or the class of an argument; ``call`` is its
+    name with that of a signature.
 
     For parts: the mode is on while they run.
     """
     name, _, overload = call.partition(".")
-    *rest, mode = _core.mode_stack()
+    func = getattr(packet(name), overload or "default")
+    *rest, mode = _core.mode_stack() or [None]
+    if not isinstance(mode, TorchDispatchMode):
+        return above("utils._wrapper_subclass").ask_for(func, args, kwargs)
     with _core.modes(rest):
-        return mode.__torch_dispatch__(getattr(packet(name), overload or "default"), (), args, kwargs)
+        return mode.__torch_dispatch__(func, (), args, kwargs)
 
 
 def _first(call: str, *args: Any, **kwargs: Any) -> Any:
@@ -502,6 +510,14 @@ def _rdiv(input, other):
 def _draw(input, chance, value, *, generator=None):
     drawn = _native("bernoulli_.float", input, chance)
     return drawn if value == 1 else _native("div_.Scalar", drawn, 1 / value)
+
+
+@_parts("_failed")
+def _failed(info):
+    if not _native("any.default", info):
+        return None
+    with _core.modes([]):
+        return OPS["_failed"](info)
 
 
 @_parts("norm")

@@ -17,7 +17,7 @@ from ..aten import packet
 from ..autograd import no_grad
 from ..ops.table import OPS
 from ..overrides import DisableTorchFunctionSubclass
-from ._python_dispatch import TorchDispatchMode, native_call, parts_of, seen_whole
+from ._python_dispatch import TorchDispatchMode, Unrecorded, native_call, parts_of, seen_whole
 
 __all__ = ["ask", "dispatch"]
 
@@ -59,6 +59,21 @@ def ask(name: str, x: Tensor) -> Any:
         return _ask(packet(name).default, (x,), {})
 
 
+def ask_for(func: Any, args: tuple, kwargs: dict) -> Any:
+    """The result of a native op that parts of another call.
+
+    Raises:
+        Unrecorded: a gradient of what a class would give is wanted.
+    """
+    given = list(_tensors((args, *kwargs.values())))
+    if not any(type(x) in DISPATCHING for x in given):
+        return func(*args, **kwargs)
+    if _core.is_recorded() and any(x.requires_grad for x in given):
+        raise Unrecorded
+    with no_grad():
+        return _ask(func, args, kwargs)
+
+
 #: Functions that are seen whole, as the op that is recorded.
 _RECORDED: dict[str, Callable] = {
     "t": lambda x: (OPS["transpose"], (x, 0, 1)) if x.dim() == 2 else (OPS["view"], (x, x.shape))
@@ -76,11 +91,14 @@ def dispatch(function: Any, args: tuple, kwargs: dict) -> Any:
     if not isinstance(function, (Op, Composite)):
         return function(*args, **kwargs)
     with DisableTorchFunctionSubclass():
-        if not seen_whole(function, args, kwargs):
-            return function.unwatched(args, kwargs)
-        result = parts_of(function, args, kwargs)
+        try:
+            result = parts_of(function, args, kwargs)
+        except Unrecorded:
+            result = NotImplemented
         if result is not NotImplemented:
             return result
+        if not seen_whole(function, args, kwargs):
+            return function.unwatched(args, kwargs)
         given = list(_tensors((args, *kwargs.values())))
         factory = _is_factory(function)
         wanted = _core.is_recorded() and not factory and any(x.requires_grad for x in given)

@@ -88,7 +88,7 @@ WHOLE = {
     "numbers": lambda f, F, x: [x.sum().item(), bool(x[0, 0] > 9), float(x[1, 1]), 1 / x, x // 2],
     "comparisons": lambda f, F, x: [x.equal(x), x.allclose(x)],
     "reductions": lambda f, F, x: [x.norm(), x.norm(dim=0), x.logsumexp(1), x.logsumexp((0, 1), True), x.median()],
-    "factories": lambda f, F, x: [f.empty(2) * 0, f.arange(3), f.arange(1, 3), f.arange(1, 5, 2), x.clone().normal_() * 0],
+    "factories": lambda f, F, x: [f.empty(0) * 0, f.arange(3), f.arange(1, 3), f.arange(1, 5, 2), x.clone().normal_() * 0],
 }  # fmt: skip
 
 
@@ -108,8 +108,8 @@ def test_functions_and_their_ops(name):
 
 #: Ops under these entries of the database that PyTorch's library has not, or not for these arguments.
 OWN = {
-    "_attention", "_attention_dropout", "_det", "_divergence", "_failed", "_histogramdd", "_max_pool", "_pinv",
-    "_positions", "_slogdet", "_solve_ex", "close_to", "edge_pad", "fft_r2c", "resample",
+    "_attention", "_attention_dropout", "_divergence", "_histogramdd", "_max_pool", "_pinv", "_positions", "close_to",
+    "edge_pad", "fft_r2c", "resample",
 }  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def test_the_database_within_a_mode():
                     assert a.shape == b.shape and a.dtype == b.dtype, name
                     assert a.is_sparse or taeda.allclose(a, b, 1e-4, 1e-5, equal_nan=True), name
     assert unknown <= OWN
-    assert len(others) < 190
+    assert len(others) < 185
 
 
 def test_convolutions_are_seen_in_a_new_process():
@@ -359,7 +359,24 @@ WRAPPED = {
     "joined": lambda f, x: f.cat([f.stack([x, x])[0], *x.split(2)]).to(f.float64),
     "where": lambda f, x: f.where(x > 0, x, f.zeros_like(x)).masked_fill(x > 1, 0.0),
     "written": lambda f, x: x.clone().mul_(2).add_(x).fill_(3.0),
+    "layer_norm": lambda f, x: f.nn.functional.layer_norm(x, (4,)),
+    "pools": lambda f, x: f.nn.functional.max_pool2d(x[None, None], 2) + f.nn.functional.avg_pool2d(x[None, None], 2),
+    "losses": lambda f, x: f.nn.functional.cross_entropy(x, f.tensor([0, 3, 1])) + f.nn.functional.mse_loss(x, x * 2),
+    "activations": lambda f, x: f.nn.functional.selu(x) + f.nn.functional.logsigmoid(x) + f.nn.functional.softsign(x),
+    "linalg": lambda f, x: f.linalg.svd(x[:, :3]).S + f.linalg.eigvalsh(x[:, :3]) + f.linalg.det(x[:, :3] + f.eye(3)),
+    "fft": lambda f, x: f.fft.irfft(f.fft.rfft(x, norm="ortho")) + f.fft.fft(x).abs(),
+    "composites": lambda f, x: f.diag_embed(x).sum(0).trace() + f.cdist(x, x).sum() + f.rot90(x).sum(),
+    "convolution of rows": lambda f, x: f.nn.functional.conv1d(x, f.ones(2, 3, 2)),
 }
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "pools", "losses", "activations"])
+def test_gradients_of_a_class_where_it_is_asked_by_parts(name):
+    x = taeda.linspace(-2.0, 3.0, 12, dtype=taeda.float64).reshape(3, 4).requires_grad_()
+    (want,) = taeda.autograd.grad(WRAPPED[name](taeda, x).square().sum(), x)
+    wrapped = logging_class(taeda)(x)
+    (got,) = taeda.autograd.grad(WRAPPED[name](taeda, wrapped).square().sum(), wrapped)
+    close(got.elem, want)
 
 
 @pytest.mark.parametrize("name", WRAPPED)
@@ -369,7 +386,8 @@ def test_ops_of_a_class(name):
         kind = logging_class(f)
         x = f.linspace(-2.0, 3.0, 12).reshape(3, 4)
         wrapped = WRAPPED[name](f, kind(x))
-        assert type(wrapped) is kind and f.equal(wrapped.elem, WRAPPED[name](f, x))
+        assert type(wrapped) is kind
+        f.testing.assert_close(wrapped.elem, WRAPPED[name](f, x))
         assert (wrapped.shape, wrapped.dtype) == (wrapped.elem.shape, wrapped.elem.dtype)
         seen.append([op for op in kind.ops if op != "aten.detach.default"])
     assert seen[0] == seen[1]

@@ -40,6 +40,9 @@ def _det(A):
     return LU.diagonal(0, -2, -1).prod(-1) * _parity(pivots) if out is None else out, LU, pivots
 
 
+_det.traits["native_call"] = lambda A: ("_linalg_det.default", (A,))
+
+
 @_det.vjp_all("A")
 def _det_backward(g, A, out, LU, pivots):
     return (g[..., None, None] * _cofactors(A, LU, pivots, out),)
@@ -98,6 +101,9 @@ def _slogdet(A):
     LU, pivots, _ = lu.factor(A)
     diagonal = LU.diagonal(0, -2, -1)
     return diagonal.sgn().prod(-1) * _parity(pivots), diagonal.abs().log().sum(-1), LU, pivots
+
+
+_slogdet.traits["native_call"] = lambda A: ("_linalg_slogdet.default", (A,))
 
 
 @_slogdet.vjp_all("A")

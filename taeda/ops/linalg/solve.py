@@ -121,6 +121,13 @@ def solve_adjoint(A, B, LU, pivots, left):
     return lu.substitute(LU, pivots, B, left, True)
 
 
+_solve_ex.traits["native_call"] = lambda A, B, left: (
+    "_linalg_solve_ex.default",
+    (A, B),
+    {} if left else {"left": False},
+)
+
+
 @_solve_ex.vjp_all("A", "B")
 def _solve_backward(g, A, out, LU, pivots, left, needs, B_shape):
     gB = solve_adjoint(A, g, LU, pivots, left)
