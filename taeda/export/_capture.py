@@ -21,6 +21,7 @@ from taeda.aten import OpOverload
 from taeda.fx import Graph, GraphModule, Node
 from taeda.fx.experimental.symbolic_shapes import (
     _FUNCTIONS,
+    _OPPOSITE,
     Expr,
     GuardOnDataDependentSymNode,
     SymBool,
@@ -42,7 +43,7 @@ from ._functions import own_names
 from ._numbers import Numbers, exact
 from ._steps import assert_scalar, item, set_grad_enabled, sym_size
 from ._unknown_sizes import rule_for, sizes_in, without_masks
-from ._unknowns import _OPPOSITE, Knowledge, Unknown, Unknowns
+from ._unknowns import Knowledge, Unknown, Unknowns
 from ._values import Conflict, Traced, as_size, fake, refuse_value
 from .graph_signature import InputKind, InputSpec, TensorArgument
 

@@ -7,16 +7,13 @@ from typing import Any
 
 from taeda._core import Tensor
 from taeda.fx import has_side_effect
+from taeda.fx.experimental._sizes import assert_scalar, sym_size
 from taeda.nn.lower import native_batch_norm
 from taeda.utils import _pytree as pytree
 
 from .. import _core
 
 __all__ = ["assert_scalar", "batch_norm_functional", "item", "set_grad_enabled", "sym_size", "with_grad_enabled"]
-
-
-def sym_size(x: Tensor, dim: int) -> int:
-    return x.shape[dim]
 
 
 def item(x: Tensor) -> Any:
@@ -27,13 +24,6 @@ def item(x: Tensor) -> Any:
 def leaf(tree: Any, index: int) -> Any:
     """One of the tensors in the result of a module."""
     return pytree.tree_leaves(tree)[index]
-
-
-@has_side_effect
-def assert_scalar(condition: Any, message: str) -> None:
-    """Raise a RuntimeError with ``message`` unless ``condition`` holds."""
-    if not condition:
-        raise RuntimeError(message)
 
 
 @has_side_effect

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from taeda.fx.experimental.symbolic_shapes import Expr
+from taeda.fx.experimental.symbolic_shapes import _OPPOSITE, Expr
 
-_OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 _FLOATS = (1.5, 2.25, 0.75, 3.5, 0.5, 0.25, 5.5, 10.5, 100.5, -0.5, -1.5, -5.5)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from taeda._core import Size, Tensor
-from taeda.fx.experimental.symbolic_shapes import Expr, GuardOnDataDependentSymNode, SymInt
+from taeda.fx.experimental.symbolic_shapes import Expr, GuardOnDataDependentSymNode, SymInt, fitted
 from taeda.ops.meta import place_of, without_values
 from taeda.overrides import _disabled_torch_function_impl
 
@@ -277,70 +277,6 @@ def samples_of(roots: dict[str, tuple[int, int, float]], avoid: Iterable[int] = 
         used = {n for sample in found for n in sample.values()}
         found.append({name: other(name, used) for name in names})
     return found
-
-
-def fitted(values: Sequence[int], samples: list[dict[str, int]]) -> Expr | None:
-    """A short expression that has these values at the samples, if one is found."""
-    first, changed = _apart(samples)
-    base, start = samples[first], values[first]
-    depends = [name for name, i in changed.items() if values[i] != start]
-    factors, constant = {}, start
-    for name in depends:
-        step, rise = samples[changed[name]][name] - base[name], values[changed[name]] - start
-        if step == 0 or rise % step:
-            break
-        factors[name] = rise // step
-        constant -= factors[name] * base[name]
-
-    def candidates() -> Iterator[Expr]:
-        if len(factors) == len(depends) and depends:
-            yield _sum(factors, constant)
-        product = math.prod(base[n] for n in depends)
-        if depends and product and start % product == 0:
-            expr = Expr(depends[0])
-            for name in depends[1:]:
-                expr = Expr("mul", expr, Expr(name))
-            yield Expr("mul", start // product, expr) if start != product else expr
-        for c in range(2, 65) if len(depends) == 1 else ():
-            b = start * c - base[depends[0]]
-            sizes = [sample[depends[0]] for sample in samples]
-            for shift in range(b, b + c):
-                if any((n + shift) // c != v for n, v in zip(sizes, values, strict=True)):
-                    continue
-                symbol = Expr(depends[0])
-                shifted = Expr("add", symbol, shift) if shift > 0 else Expr("sub", symbol, -shift) if shift else symbol
-                yield Expr("floordiv", shifted, c)
-
-    for expr in candidates():
-        if all(expr.value(sample) == v for sample, v in zip(samples, values, strict=True)):
-            return expr
-    return None
-
-
-def _apart(samples: list[dict[str, int]]) -> tuple[int, dict[str, int]]:
-    """A sample, and for each symbol the sample that differs from it in that symbol alone, by their places."""
-    for first, base in enumerate(samples):
-        changed: dict[str, int] = {}
-        for i, other in enumerate(samples):
-            differ = [name for name in base if other[name] != base[name]]
-            if len(differ) == 1:
-                changed.setdefault(differ[0], i)
-        if len(changed) == len(base):
-            return first, {name: changed[name] for name in base}
-    return 0, {name: i + 1 for i, name in enumerate(samples[0])}
-
-
-def _sum(factors: dict[str, int], constant: int) -> Expr:
-    total: Any = None
-    for name, factor in factors.items():
-        term: Any = Expr(name) if abs(factor) == 1 else Expr("mul", abs(factor), Expr(name))
-        if total is None:
-            total = term if factor > 0 else Expr("neg", term)
-        else:
-            total = Expr("add" if factor > 0 else "sub", total, term)
-    if constant:
-        total = Expr("add" if constant > 0 else "sub", total, abs(constant))
-    return total
 
 
 def as_size(values: Sequence[int], samples: list[dict[str, int]], owner: Any, source: Any) -> Any:

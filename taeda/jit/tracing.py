@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 from .. import _core, nn, random
 from .._core import Op, Tensor
-from .._core.callbacks import callbacks
 from ..autograd import no_grad
 from ..nn._recorded import Recorder as RecordingMode
 from ..nn._recorded import distinct, is_value, refuse_storages
@@ -544,15 +543,6 @@ def _of_floats(x: Any, wanted: Any) -> Any:
 
 #: Ops of recurrent networks, in ops that the language has, and how many results they have with what derivatives need.
 _IN_OPS: dict[str, tuple[Callable, int]] = {"_recurrent_layer": (_layer_in_ops, 5)}
-
-
-def _traced_sizes(t: Tensor) -> _core.Size:
-    """The value of ``shape`` while any thread traces."""
-    stack, plain = _core.mode_stack(), _core.Size(_core.plain_sizes(t))
-    return stack[0].sizes_of(t, plain) if stack and isinstance(stack[0], Recorder) else plain
-
-
-callbacks.traced_sizes = _traced_sizes
 
 
 def _type_of_input(x: Any) -> Type:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import _core
-from .._core import Storage, Tensor
+from .._core import Size, Storage, Tensor
+from .._core.callbacks import callbacks
 from .._core.tensor import new_generation
 from ..ops.meta import place_of
 from ..ops.table import trait
@@ -136,7 +137,7 @@ class Recorder:
 
     composites = True
     _thread: Any
-    _tracers = 0  #: how many tracers one counts as, while which sizes are those of the trace
+    _tracers = 0  #: how many tracers it counts as, while which sizes are those of the trace
 
     def __init_subclass__(cls) -> None:
         cls._thread = threading.local()
@@ -155,14 +156,19 @@ class Recorder:
     def recording(cls, recorder: Recorder | None) -> Iterator[None]:
         """``recorder`` records within it; None: none of this class does."""
         before, rest = cls.current(), [mode for mode in _core.mode_stack() if not isinstance(mode, cls)]
+        tracers = 0 if recorder is None else recorder._tracers
         cls._thread.recorder = recorder
-        _core.count_tracers(cls._tracers)
+        _core.count_tracers(tracers)
         try:
             with _core.modes(rest if recorder is None else [recorder, *rest]):
                 yield
         finally:
             cls._thread.recorder = before
-            _core.count_tracers(-cls._tracers)
+            _core.count_tracers(-tracers)
+
+    def sizes_of(self, t: Tensor, plain: Size) -> Size:
+        """The sizes that Python reads off a tensor, in place of ``plain``."""
+        return plain
 
     def alive(self) -> Iterable[Any]:
         """The tensors that the program has made or read, among others."""
@@ -193,3 +199,12 @@ class Recorder:
         """Whether Python, which reads ``source``, has values of it that the program computes."""
         with self.recording(None):
             return source is not None and place_of(source) not in self.made
+
+
+def _traced_sizes(t: Tensor) -> Size:
+    """The value of ``shape`` while any thread traces."""
+    stack, plain = _core.mode_stack(), Size(_core.plain_sizes(t))
+    return stack[0].sizes_of(t, plain) if stack and isinstance(stack[0], Recorder) else plain
+
+
+callbacks.traced_sizes = _traced_sizes

@@ -378,7 +378,7 @@ def split(tensor, split_size_or_sections: Ints = None, dim=0, *, split_size=None
     at = _core.wrapped_dim(dim, tensor.dim(), "split")
     size = tensor.shape[at]
     if isinstance(split_size_or_sections, (list, tuple)):
-        sections = [int(n) for n in split_size_or_sections]
+        sections = [n if isinstance(n, int) else int(n) for n in split_size_or_sections]  # it may be symbolic
         if sum(sections) != size or any(n < 0 for n in sections):
             raise RuntimeError(
                 f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension "

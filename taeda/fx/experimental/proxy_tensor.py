@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from operator import getitem
 from typing import Any
 
-from taeda._core import Op, Tensor
+from taeda import random
+from taeda._core import Op, Size, Tensor
 from taeda.nn import Module, Parameter
-from taeda.nn._recorded import Recorder, distinct, is_value, refuse_storages
+from taeda.nn._recorded import Recorder, distinct, is_value, refuse_storages, tensors_of
 from taeda.ops.meta import place_of
 from taeda.ops.table import asked_for, trait
 from taeda.utils import _pytree as pytree
@@ -22,10 +25,12 @@ from .._codegen import _PyTreeCodeGen, _PyTreeInfo
 from .._tracer import Tracer
 from ..graph import Graph
 from ..graph_module import GraphModule
-from ..node import map_aggregate
+from ..node import Node, map_aggregate
 from ..passes.shape_prop import _extract_tensor_metadata
 from ..proxy import Proxy
 from . import _control_flow
+from ._sizes import Recording, assert_scalar, generalise, recorded_for, sym_size, symbol
+from .symbolic_shapes import _FUNCTIONS, _OPPOSITE, Expr, SymInt, _Symbolic
 
 __all__ = ["PythonKeyTracer", "dispatch_trace", "get_innermost_proxy_mode", "get_proxy_mode", "make_fx"]
 
@@ -56,10 +61,14 @@ class _Recorder(Recorder):
 
     def __init__(
         self, tracer: PythonKeyTracer, decompositions: dict[Any, Callable], outer: _Recorder | None = None,
-        root: Any = None, symbolic: bool = False,
+        root: Any = None, tracing_mode: str = "real",
     ) -> None:  # fmt: skip
         super().__init__(root)
-        self.tracer, self.outer, self.symbolic = tracer, outer, symbolic
+        self.tracer, self.outer, self.tracing_mode = tracer, outer, tracing_mode
+        self._tracers = int(tracing_mode == "symbolic")
+        self.placeholders: list[Node] = []  # of tensors
+        self.sizes: dict[tuple[Node, int], SymInt] = {}
+        self.guards: dict[str, tuple[Expr, bool]] = {}
         self.derived: dict[int, set[int]] = {}  # from which memory that lasts that of other tensors is computed
         self.read: set[int] = set()  # addresses of memory that lasts, whose values Python has
         self.captured: list[Tensor] = []  # tensors that the outer program made
@@ -78,7 +87,9 @@ class _Recorder(Recorder):
         proxy.node.meta.setdefault("tensor_meta", _extract_tensor_metadata(tensor))
 
     def of(self, x: Any) -> Any:
-        """The Proxy of a tensor that is known, or of one with the same memory; anything else as it is."""
+        """The Proxy of a tensor that is known, or of one with the same memory, or of a size; anything else as it is."""
+        if isinstance(x, _Symbolic):
+            return self._number(x)
         if not isinstance(x, Tensor):
             return x
         if id(x) in self.known:
@@ -94,6 +105,50 @@ class _Recorder(Recorder):
             self.outside[id(x)] = x
             self.lasting.note(x)
         return x if found is None else found
+
+    # ---- sizes that Python reads ----
+
+    def sizes_of(self, t: Tensor, plain: Size) -> Size:
+        if not self._tracers:
+            return plain
+        with self.recording(None):
+            proxy = self.known[id(t)][1] if id(t) in self.known else self.places.get(_place(t))
+        return plain if proxy is None else Size([self._size(proxy, d, n) for d, n in enumerate(plain)])
+
+    def _size(self, proxy: Proxy, dim: int, n: int) -> SymInt:
+        key = proxy.node, dim
+        if key not in self.sizes:
+            step = self.tracer.create_proxy("call_function", sym_size, (proxy, dim), {})
+            step.node.meta["val"] = n
+            self.sizes[key] = SymInt(n)._become(Expr(symbol(*key)), (n,), self, step)
+        return self.sizes[key]
+
+    def _number(self, x: Any) -> Any:
+        """The Proxy of a number that follows from sizes."""
+        if x.owner is not self:  # of a graph outside of this one
+            return _plain(x)
+        if not isinstance(x.source, Proxy):
+            name, *args = x.source
+            step = self.tracer.create_proxy("call_function", _FUNCTIONS[name][0], tuple(map(self.of, args)), {})
+            step.node.meta["val"] = _plain(x)
+            x.source = step
+        return x.source
+
+    def unknown(self, expr: Expr) -> bool:
+        """Whether a number is a step, though it is the same in all samples: there is one."""
+        return True
+
+    def guard(self, expr: Expr, values: list, source: tuple) -> bool:
+        """The outcome of a comparison of sizes, which every run checks."""
+        outcome, sides = values[0], [repr(a) for a in expr.args]
+        if len(sides) != 2 or sides[0] == sides[1] or repr(expr) in self.guards:
+            return outcome
+        self.guards[repr(expr)] = expr, outcome
+        name = source[0] if outcome else _OPPOSITE[source[0]]
+        condition = tuple(map(self.of, source[1:]))
+        proxy = self.tracer.create_proxy("call_function", _FUNCTIONS[name][0], condition, {})
+        self.tracer.create_proxy("call_function", assert_scalar, (proxy, recorded_for(Expr(name, *expr.args))), {})
+        return outcome
 
     def item(self, x: Tensor) -> Any:
         """The number of a tensor that is the same in every run."""
@@ -159,7 +214,7 @@ class _Recorder(Recorder):
     def sub_graph(self, f: Callable, leaves: list, spec: Any, captured: list, outside: list) -> tuple:
         """The graph of ``f``, its flat results and their structure. It takes ``leaves`` and then ``outside``; other
         tensors of this program that it reads are added to ``captured``."""
-        inner = _Recorder(PythonKeyTracer(), self.decompositions, self, symbolic=self.symbolic)
+        inner = _Recorder(PythonKeyTracer(), self.decompositions, self, tracing_mode=self.tracing_mode)
         given = [x.detach() for x in leaves]
         for i, x in enumerate((*given, *outside)):
             inner.track(x, inner.tracer.create_proxy("placeholder", f"arg{i}_1", (), {}))
@@ -227,10 +282,15 @@ class _Recorder(Recorder):
             bound |= dict(zip(function.params, args, strict=False)) | kwargs
             with self.recording(self):
                 return rule(*[bound[name] for name in asked_for(rule)])
-        result = function(*args, **kwargs)
+        plain_args, plain_kwargs = self._without_symbols(args, kwargs)
+        result = function(*plain_args, **plain_kwargs)
         if any(isinstance(x, Tensor) for x in pytree.tree_leaves(result)):
             self.record(function, args, kwargs, result)
         return result
+
+    def _without_symbols(self, args: tuple, kwargs: dict) -> tuple:
+        """Arguments with the numbers of the example."""
+        return map_aggregate((args, kwargs), _plain) if self._tracers else (args, kwargs)
 
     def run_backward(
         self, tensors: list, grads: list, keep: bool, create: bool, inputs: list | None, accumulate: bool
@@ -248,8 +308,9 @@ class _Recorder(Recorder):
         if op.composite:
             return NotImplemented
         args, kwargs = op._without_defaults(args, kwargs)
+        plain_args, plain_kwargs = self._without_symbols(args, kwargs)
         with self.recording(None):
-            result = op._run(*args, **kwargs)
+            result = op._run(*plain_args, **plain_kwargs)
         self.record(op._overload, args, kwargs, result)
         return result
 
@@ -264,7 +325,7 @@ class _Recorder(Recorder):
         given, made = (
             [x for x in pytree.tree_leaves(tree) if isinstance(x, Tensor)] for tree in ((args, kwargs), result)
         )
-        if self.symbolic and made and trait(function, "meta") in ("values", "mixed"):
+        if self.tracing_mode != "real" and made and trait(function, "meta") in ("values", "mixed"):
             self._warn_of_sizes(function, given)
         args, kwargs = map_aggregate(args, self.of), map_aggregate(kwargs, self.of)
         self._vary(function, given, made)
@@ -276,8 +337,8 @@ class _Recorder(Recorder):
         by_mask = trait(function, "meta") == "values" or any(x.dtype is _core.bool_ for x in given[1:])
         if by_mask and any(_memory(x) in self.varying for x in given):
             warn_caller(
-                f"make_fx: the sizes of the result of '{function.__name__}' depend on values; where Python reads them, "
-                "they are the example's numbers in every run"
+                f"make_fx: the sizes of the result of '{function.__name__}' depend on values; where Python reads them"
+                f"{' other than as shape' if self._tracers else ''}, they are the example's numbers in every run"
             )
 
     def _track_all(self, result: Any, proxy: Any) -> None:
@@ -296,6 +357,11 @@ def _place(x: Tensor) -> Any:
 
 def _memory(x: Tensor) -> int:
     return x.untyped_storage()._address() if x._without_memory is None else -id(x)
+
+
+def _plain(x: Any) -> Any:
+    """The number of the example in place of one that follows from sizes."""
+    return x.__reduce__()[1][1] if isinstance(x, _Symbolic) else x
 
 
 get_proxy_mode = get_innermost_proxy_mode = _Recorder.current
@@ -320,13 +386,15 @@ def make_fx(
     **options: Any,
 ) -> Callable[..., GraphModule]:  # fmt: skip
     """``make_fx(f)(*args)`` is a module with a Graph of the ops that ``f(*args)`` calls: those of derivatives and of
-    ``func`` transformations too. Python's control flow and sizes are as they were for these arguments.
+    ``func`` transformations too. Python's control flow is as it was for these arguments.
 
     Args:
         f: a function or module of tensors, and trees of tensors.
         decomposition_table: for some ops, functions to call in their place.
-        tracing_mode: sizes are always numbers. ``"fake"`` and ``"symbolic"`` do as ``"real"``, and warn of sizes that
-            depend on values.
+        tracing_mode: with ``"real"`` sizes are the numbers of the arguments, and with ``"fake"``, which warns of sizes
+            that depend on values. With ``"symbolic"`` the graph is for other sizes, too, and raises an error at those
+            for which it is not: sizes that Python reads are steps, and ``f`` runs several times, on arguments that are
+            repeated to other sizes.
         **options: accepted.
     Returns:
         A function of the arguments.
@@ -334,14 +402,54 @@ def make_fx(
 
     @functools.wraps(f)
     def wrapped(*args: Any) -> GraphModule:
-        return _trace(f, args, decomposition_table or {}, tracing_mode != "real")
+        return _trace(f, args, decomposition_table or {}, tracing_mode)
 
     return wrapped
 
 
-def _trace(f: Callable, args: tuple, decompositions: dict, symbolic: bool = False) -> GraphModule:
+def _trace(f: Callable, args: tuple, decompositions: dict, tracing_mode: str) -> GraphModule:
+    leaves, spec = pytree.tree_flatten(args)
+    held = tensors_of(f).values() if isinstance(f, Module) and tracing_mode == "symbolic" else ()
+    versions = {id(x): x._version for x in (*leaves, *held) if isinstance(x, Tensor)}
+    module, mode = _record(f, args, decompositions, tracing_mode)
+    if tracing_mode == "symbolic":
+        places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor)]
+
+        def again(inputs: list[Tensor]) -> Recording:
+            given = list(leaves)
+            for i, x in zip(places, inputs, strict=True):
+                given[i] = x
+            return _recording(*_record(f, pytree.tree_unflatten(given, spec), decompositions, tracing_mode))
+
+        seen = [*mode.outside.values(), *mode.lasting.held.values(), *(leaves[i] for i in places)]
+        with _state_kept([x for x in seen if versions.get(id(x)) != x._version]):
+            generalise(_recording(module, mode), [leaves[i] for i in places], again)
+    return module
+
+
+def _recording(module: GraphModule, mode: _Recorder) -> Recording:
+    return Recording(module, mode.placeholders, list(mode.guards.values()))
+
+
+@contextmanager
+def _state_kept(tensors: list[Tensor]) -> Iterator[None]:
+    """The values of ``tensors`` and the state of the generator are afterwards as before; warnings are not shown."""
+    state = random.get_rng_state()
+    before = [(x, x._version, x.detach().clone()) for x in tensors if not x.is_meta]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        random.set_rng_state(state)
+        for x, version, values in before:
+            if x._version != version:
+                x.detach().copy_(values)
+
+
+def _record(f: Callable, args: tuple, decompositions: dict, tracing_mode: str) -> tuple[GraphModule, _Recorder]:
     tracer = PythonKeyTracer()
-    mode = _Recorder(tracer, decompositions, root=f, symbolic=symbolic)
+    mode = _Recorder(tracer, decompositions, root=f, tracing_mode=tracing_mode)
     names = _names_of(f, len(args))
     args = distinct(args, mode.lasting.held.values())
     leaves, spec = pytree.tree_flatten(args)
@@ -352,6 +460,7 @@ def _trace(f: Callable, args: tuple, decompositions: dict, symbolic: bool = Fals
             proxy = tracer.create_proxy("placeholder", f"{name}_{counts[name]}", (), {})
             if isinstance(leaf, Tensor):
                 mode.track(leaf, proxy)
+                mode.placeholders.append(proxy.node)
                 mode.varying.add(_memory(leaf))
     with mode.recording(mode):
         result = f(*pytree.tree_unflatten(leaves, spec))
@@ -365,4 +474,4 @@ def _trace(f: Callable, args: tuple, decompositions: dict, symbolic: bool = Fals
     value = [mode.of(x) for x in outputs] if nested else pytree.tree_map(mode.of, result)
     tracer.create_node("output", "output", (tracer.create_arg(value),), {})
     tracer.graph.eliminate_dead_code()
-    return GraphModule(tracer.root, tracer.graph, getattr(f, "__name__", type(f).__name__))
+    return GraphModule(tracer.root, tracer.graph, getattr(f, "__name__", type(f).__name__)), mode

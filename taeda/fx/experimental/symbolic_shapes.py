@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 __all__ = [
@@ -56,6 +56,9 @@ _FUNCTIONS: dict[str, tuple[Callable, str, int]] = {
     "or": (operator.or_, "|", 0), "not": (operator.not_, "not ", 9), "float": (float, "float", 9),
     "max": (max, "max", 9), "min": (min, "min", 9), "ite": (lambda b, x, y: x if b else y, "ite", 9),
 }  # fmt: skip
+
+#: What holds where a comparison does not.
+_OPPOSITE = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 
 
 class Expr:
@@ -274,3 +277,73 @@ def guard_or_true(expr: Any) -> bool:
 
 
 statically_known_true = guard_or_false
+
+
+def fitted(values: Sequence[int], samples: list[dict[str, int]]) -> Expr | None:
+    """A short expression that has these values at the samples, if one is found."""
+    first, changed = _apart(samples)
+    base, start = samples[first], values[first]
+    depends = [name for name, i in changed.items() if values[i] != start]
+    factors, constant = {}, start
+    for name in depends:
+        step, rise = samples[changed[name]][name] - base[name], values[changed[name]] - start
+        if step == 0 or rise % step:
+            break
+        factors[name] = rise // step
+        constant -= factors[name] * base[name]
+
+    def power(name: str) -> int:
+        """How often a product has this factor."""
+        size, value = samples[changed[name]][name], values[changed[name]]
+        return next((n for n in (1, 2, 3) if value * base[name] ** n == start * size**n), 1)
+
+    def candidates() -> Iterator[Expr]:
+        if len(factors) == len(depends) and depends:
+            yield _sum(factors, constant)
+        powers = [name for name in depends for _ in range(power(name))]
+        product = math.prod(base[n] for n in powers)
+        if depends and product and start % product == 0:
+            expr = Expr(powers[0])
+            for name in powers[1:]:
+                expr = Expr("mul", expr, Expr(name))
+            yield Expr("mul", start // product, expr) if start != product else expr
+        for c in range(2, 65) if len(depends) == 1 else ():
+            b = start * c - base[depends[0]]
+            sizes = [sample[depends[0]] for sample in samples]
+            for shift in range(b, b + c):
+                if any((n + shift) // c != v for n, v in zip(sizes, values, strict=True)):
+                    continue
+                symbol = Expr(depends[0])
+                shifted = Expr("add", symbol, shift) if shift > 0 else Expr("sub", symbol, -shift) if shift else symbol
+                yield Expr("floordiv", shifted, c)
+
+    for expr in candidates():
+        if all(expr.value(sample) == v for sample, v in zip(samples, values, strict=True)):
+            return expr
+    return None
+
+
+def _apart(samples: list[dict[str, int]]) -> tuple[int, dict[str, int]]:
+    """A sample, and for each symbol the sample that differs from it in that symbol alone, by their places."""
+    for first, base in enumerate(samples):
+        changed: dict[str, int] = {}
+        for i, other in enumerate(samples):
+            differ = [name for name in base if other[name] != base[name]]
+            if len(differ) == 1:
+                changed.setdefault(differ[0], i)
+        if len(changed) == len(base):
+            return first, {name: changed[name] for name in base}
+    return 0, {name: i + 1 for i, name in enumerate(samples[0])}
+
+
+def _sum(factors: dict[str, int], constant: int) -> Expr:
+    total: Any = None
+    for name, factor in factors.items():
+        term: Any = Expr(name) if abs(factor) == 1 else Expr("mul", abs(factor), Expr(name))
+        if total is None:
+            total = term if factor > 0 else Expr("neg", term)
+        else:
+            total = Expr("add" if factor > 0 else "sub", total, term)
+    if constant:
+        total = Expr("add" if constant > 0 else "sub", total, abs(constant))
+    return total
