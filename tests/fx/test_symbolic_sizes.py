@@ -1,5 +1,6 @@
 """``make_fx(tracing_mode="symbolic")``: graphs for other sizes than those of the example, as PyTorch's."""
 
+import math
 import operator
 import warnings
 
@@ -39,6 +40,8 @@ PROGRAMS = {
     "norm": lambda t, x: t.nn.functional.layer_norm(x, x.shape[1:]),
     "pad": lambda t, x: t.nn.functional.pad(x, (0, x.shape[0])),
     "resample": lambda t, x: t.nn.functional.interpolate(x[None, None], size=(x.shape[0] * 2, x.shape[1] + 3)),
+    "square root": lambda t, x: x * math.sqrt(x.shape[0]) / math.sqrt(2 * x.shape[1]),
+    "attention": lambda t, x: t.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True),
     "full": lambda t, x: t.full((x.shape[1],), float(x.shape[0])),
     "intermediate": lambda t, x: t.cat([x, x])[1:] / t.cat([x, x])[1:].shape[0],
     "in place": lambda t, x: x.clone().mul_(x.shape[0]).unsqueeze_(0) + x.dim(),

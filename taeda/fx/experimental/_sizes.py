@@ -149,19 +149,31 @@ def _put(tree: Any, path: tuple, value: Any) -> Any:
     return getattr(type(tree), "_make", type(tree))(parts.values())  # a named tuple is made of single values
 
 
+#: Floats that are computed of whole numbers: the function, and its inverse.
+_OF_WHOLE: tuple[tuple[Callable[[Any], Expr], Callable[[float], float]], ...] = (
+    (lambda n: Expr("float", n), lambda v: v),
+    (lambda n: Expr("truediv", 1, n), lambda v: 1 / v),
+    (lambda n: Expr("pow", n, 0.5), lambda v: v * v),
+    (lambda n: Expr("truediv", 1, Expr("pow", n, 0.5)), lambda v: 1 / (v * v)),
+)
+
+
 def _fit(values: list, samples: list[dict[str, int]]) -> Expr | None:
     """An expression that has these values at the samples, if one is found."""
     if all(type(v) is int for v in values):
         return fitted(values, samples)
-    if not all(math.isfinite(v) for v in values):
+    if not all(math.isfinite(v) and v * v > 0 for v in values):
         return None
-    if all(v == int(v) for v in values):
-        whole = fitted([int(v) for v in values], samples)
-        return None if whole is None else Expr("float", whole)
-    if any(not v or 1 / round(1 / v) != v for v in values if abs(v) < 1) or any(abs(v) >= 1 and v != 1 for v in values):
-        return None
-    whole = fitted([round(1 / v) for v in values], samples)
-    return None if whole is None else Expr("truediv", 1, whole)
+    for function, inverse in _OF_WHOLE:
+        numbers = [round(inverse(v)) for v in values]
+        if not all(
+            n and math.isclose(function(n).value({}), v, rel_tol=4e-16) for n, v in zip(numbers, values, strict=True)
+        ):
+            continue
+        whole = fitted(numbers, samples)
+        if whole is not None:
+            return function(whole)
+    return None
 
 
 # ---- sizes to record at ----------------------------------------------------------------------------------------------
