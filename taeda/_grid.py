@@ -493,7 +493,7 @@ _ON_HOST: dict[str, Callable] = {
 }  # fmt: skip
 
 #: The memory of an operand without elements: masked loads read nothing of it.
-_SPARE = _core.empty((64,), _core.uint8)
+_SPARE = bytes(64)
 
 
 def grid(function: Callable | None = None, /, *, out: Any, name: str | None = None) -> Any:

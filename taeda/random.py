@@ -134,8 +134,10 @@ def fork_rng(
     Args:
         devices: indices or names of the devices whose generators are kept beside the CPU's. Default: all.
         enabled: if false, do nothing.
-        device_type: accepted.
+        device_type: the kind of device; only checked.
         names: how PyTorch's messages name the caller and its arguments; accepted.
+    Raises:
+        RuntimeError: there is no such kind of device.
     Examples:
         >>> generator = taeda.manual_seed(0)
         >>> with taeda.fork_rng():
@@ -143,6 +145,7 @@ def fork_rng(
         >>> taeda.rand(1)  # the first number after the seed
         tensor([0.4963])
     """
+    _core.device(device_type)  # of a kind that there is
     if not enabled:
         yield
         return

@@ -92,7 +92,7 @@ def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tensor:
     Args:
         input: a sparse tensor.
         dim: a dimension, or several in a tuple. Default: all.
-        dtype: of the computation and the result. Default: that of ``input``.
+        dtype: of the computation and the result. Default: that of ``input``; ``int64`` for dense sums of integers.
     Returns:
         A tensor without the dimensions ``dim``.
     Raises:
@@ -102,7 +102,10 @@ def sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tensor:
         tensor(3.)
     """
     _expect_sparse("sum", input)
-    return input.sum(dim, dtype=input.dtype if dtype is None and dim is not None else dtype)
+    if dim is None and input.is_sparse and not (input.is_floating_point() or input.is_complex()):
+        input = input.coalesce()  # entries of one place are added in their own dtype
+    made = input.sum(dim, dtype=dtype)
+    return made.to(input.dtype) if made.layout is not _core.strided and dtype is None else made
 
 
 def _normalised(function: Any, input: SparseTensor, dim: int, dtype: Any) -> SparseTensor:

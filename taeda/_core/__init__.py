@@ -43,7 +43,7 @@ from .planning import Planned, make_plan
 from .pool import get_num_threads, set_num_threads
 from .program import NoPlan
 from .recorder import is_observing
-from .settings import modes
+from .settings import expect_bool, modes
 from .tensor import (
     ALL_DTYPES,
     DISPATCHING,
@@ -118,6 +118,7 @@ from .tensor import (
     run_function,
     same_edge,
     save,
+    saved_hooks,
     saved_hooks_active,
     set_anomaly,
     set_data,

@@ -887,6 +887,11 @@ def saved_hooks_active():
     return SAVED_HOOKS[0] != NULL
 
 
+def saved_hooks():
+    """This thread's innermost ``(pack, unpack)``, or None."""
+    return None if SAVED_HOOKS[0] == NULL else _thread_modes.saved_hooks[len(_thread_modes.saved_hooks) - 1]
+
+
 def pop_saved_hooks():
     stack = _thread_modes.saved_hooks
     stack.pop()

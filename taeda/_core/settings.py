@@ -24,6 +24,13 @@ def filling() -> bool:
     return deterministic and fill_uninitialized
 
 
+def expect_bool(function: str, name: str, value: Any) -> bool:
+    """``value``, the argument ``name`` of ``function``; a TypeError where it is no bool."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{function}(): argument '{name}' must be bool, not {type(value).__name__}")
+    return value
+
+
 class modes:
     """Within the block ``stack`` are this thread's modes, the innermost last; then those from before again."""
 

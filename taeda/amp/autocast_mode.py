@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import _core
-from .._core import Tensor, bfloat16, float16, float32, float64
+from .._core import Tensor, bfloat16, expect_bool, float16, float32, float64
 from .._core.devices import is_registered
 from ..ops.table import trait
 
@@ -150,7 +150,7 @@ class autocast:
         self.device = kind
         self.fast_dtype = get_autocast_dtype(kind) if dtype is None else dtype
         self._enabled = bool(enabled)
-        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else bool(cache_enabled)
         if not enabled:
             return
         if kind != "cpu" and (kind == "meta" or not is_registered(kind)):
@@ -209,6 +209,16 @@ class autocast:
 # ---- the functions behind it -----------------------------------------------------------------------------------------
 
 
+def _kind(name: str, device_type: Any) -> str:
+    """The kind of device that a text names, for which there may be autocast."""
+    if not isinstance(device_type, str):
+        raise TypeError(f"{name}(): argument 'device_type' must be str, not {type(device_type).__name__}")
+    kind = _core.device(device_type).type
+    if kind == "meta":
+        raise RuntimeError(f"{name}(): there is no autocast on device 'meta'")
+    return kind
+
+
 def is_autocast_enabled(device_type: str | None = None) -> bool:
     """Whether this runs under :class:`autocast`.
 
@@ -221,7 +231,8 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
         ...     print(taeda.is_autocast_enabled("cpu"))
         True
     """
-    return _get("enabled", {}).get("cuda" if device_type is None else device_type, False)
+    kind = "cuda" if device_type is None else _kind("is_autocast_enabled", device_type)
+    return _get("enabled", {}).get(kind, False)
 
 
 def is_autocast_cpu_enabled() -> bool:
@@ -247,7 +258,8 @@ def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     """
     if enabled is None:
         device_type, enabled = "cuda", device_type
-    _state.__dict__.setdefault("enabled", {})[device_type] = bool(enabled)
+    device_type = _kind("set_autocast_enabled", device_type)
+    _state.__dict__.setdefault("enabled", {})[device_type] = expect_bool("set_autocast_enabled", "enabled", enabled)
     if is_registered(device_type):
         stack = _without(device_type)
         if enabled:
@@ -279,7 +291,7 @@ def get_autocast_dtype(device_type: str) -> Any:
         >>> taeda.get_autocast_dtype("cpu")
         taeda.bfloat16
     """
-    dtypes = _dtypes()
+    dtypes, device_type = _dtypes(), _kind("get_autocast_dtype", device_type)
     if device_type not in dtypes and is_registered(device_type):
         return bfloat16
     if device_type not in dtypes:
@@ -296,6 +308,9 @@ def set_autocast_dtype(device_type: str, dtype: Any) -> None:
     Examples:
         >>> taeda.set_autocast_dtype("cpu", taeda.bfloat16)
     """
+    device_type = _kind("set_autocast_dtype", device_type)
+    if not isinstance(dtype, _core.dtype):
+        raise TypeError(f"set_autocast_dtype(): argument 'dtype' must be a dtype, not {type(dtype).__name__}")
     _dtypes()[device_type] = dtype
     for mode in _core.mode_stack():
         if isinstance(mode, _Autocast) and mode.device == device_type:
@@ -368,7 +383,7 @@ def set_autocast_cache_enabled(enabled: bool) -> None:
     Examples:
         >>> taeda.set_autocast_cache_enabled(True)
     """
-    _state.cache_enabled = bool(enabled)
+    _state.cache_enabled = expect_bool("set_autocast_cache_enabled", "enabled", enabled)
 
 
 def clear_autocast_cache() -> None:

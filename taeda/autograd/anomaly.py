@@ -68,6 +68,9 @@ class set_detect_anomaly:
         mode: whether it is on.
         check_nan: whether gradients are checked for NaN.
 
+    Raises:
+        TypeError: ``mode`` is no bool.
+
     Examples:
         >>> with taeda.autograd.set_detect_anomaly(True):
         ...     taeda.is_anomaly_enabled()
@@ -77,7 +80,7 @@ class set_detect_anomaly:
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self.previous = _set(mode, check_nan)
+        self.previous = _set(_core.expect_bool("set_detect_anomaly", "enabled", mode), check_nan)
 
     def __enter__(self) -> None:
         pass
@@ -93,13 +96,15 @@ def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     Args:
         enabled: on or off.
         check_nan: whether gradients are checked for NaN.
+    Raises:
+        TypeError: ``enabled`` is no bool.
     Examples:
         >>> taeda.set_anomaly_enabled(True)
         >>> taeda.is_anomaly_enabled()
         True
         >>> taeda.set_anomaly_enabled(False)
     """
-    _set(enabled, check_nan)
+    _set(_core.expect_bool("set_anomaly_enabled", "enabled", enabled), check_nan)
 
 
 def _anomaly() -> tuple[bool, bool]:

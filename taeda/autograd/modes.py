@@ -169,6 +169,8 @@ class set_grad_enabled(_Mode):
 
     Args:
         mode: whether ops are recorded.
+    Raises:
+        TypeError: ``mode`` is no bool.
     Examples:
         >>> x = taeda.ones(1, requires_grad=True)
         >>> for training in (True, False):
@@ -179,8 +181,10 @@ class set_grad_enabled(_Mode):
     """
 
     def __init__(self, mode: bool) -> None:
-        self.mode = bool(mode)
-        self.previous = _core.set_grad_enabled(self.mode)
+        if mode is not True and mode is not False:
+            _core.expect_bool("set_grad_enabled", "enabled", mode)
+        self.mode = mode
+        self.previous = _core.set_grad_enabled(mode)
 
     def _clone(self) -> set_grad_enabled:
         return type(self)(self.mode)

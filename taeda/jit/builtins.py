@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import _core, autograd, random
 from .._core import Tensor, device
+from ..amp import autocast_mode
 from ..nn import functional as F
 from ..nn.utils import rnn
 from ..ops.table import OPS
@@ -245,7 +246,8 @@ SCALARS: dict[str, Callable] = {
     "__range_length": lambda lo, hi, step: len(range(lo, hi, step)),
     "__derive_index": lambda i, start, step: start + i * step, "manual_seed": lambda seed: random.manual_seed(seed),
     "is_grad_enabled": lambda: _core.is_grad_enabled(), "set_grad_enabled": lambda on: autograd.set_grad_enabled(on),
-    "is_autocast_enabled": lambda: False, "is_autocast_cpu_enabled": lambda: False, "is_scripting": lambda: True,
+    "is_autocast_enabled": autocast_mode.is_autocast_enabled,
+    "is_autocast_cpu_enabled": autocast_mode.is_autocast_cpu_enabled, "is_scripting": lambda: True,
     "has_torch_function": lambda *a: False, "_get_tracing_state": lambda: False, "device": device,
     "_infer_size": _infer_size, "wait": lambda future: future.wait(), "degrees": math.degrees, "radians": math.radians,
     "modf": math.modf, "isfinite": math.isfinite,

@@ -58,12 +58,18 @@ def _network(mode: str, args: tuple, named: dict[str, Any]) -> tuple[Tensor, Any
         expect_tensors(mode.lower(), input=x, batch_sizes=batch_sizes)
         sizes, batch_first = batch_sizes.tolist(), False
     expect_tensors(mode.lower(), input=x, **dict(zip(("h", "c"), hx if mode == "LSTM" else (hx,), strict=False)))
-    if not isinstance(params, (list, tuple)) or not is_index(layers) or layers < 1 or len(params) < 2 * layers:
+    if not isinstance(params, (list, tuple)) or not is_index(layers) or layers < 1:
         raise TypeError(
             f"{mode.lower()}(): expected params, a list of the parameters of {layers} layers; arguments are {names}"
         )
     layers = int(layers)
-    count = len(params) // (layers * (2 if bidirectional else 1))
+    parts = layers * (2 if bidirectional else 1)
+    count = len(params) // parts
+    if len(params) < parts * (4 if biases else 2):  # with projections more
+        raise RuntimeError(
+            f"{mode.lower()}: got an incorrect number of RNN parameters: expected at least "
+            f"{parts * (4 if biases else 2)} for {layers} layers, got {len(params)}"
+        )
     weights = [list(params[i : i + count]) for i in range(0, len(params), count)]
     return _recurrent(mode, x, hx, weights, biases, layers, dropout, train, bidirectional, batch_first, sizes)
 
@@ -82,7 +88,6 @@ def lstm(*args: Any, **named: Any) -> tuple[Tensor, Tensor, Tensor]:
         The last layer's output, and the final h and c, of the dtype of ``input``.
     Raises:
         RuntimeError: the sizes do not fit, or the dtypes differ.
-        IndexError: ``params`` has too few parameters.
     Examples:
         >>> net, x, state = taeda.nn.LSTM(4, 8), taeda.zeros(5, 3, 4), taeda.zeros(1, 3, 8)
         >>> output, h, c = taeda.lstm(x, (state, state), list(net.parameters()), True, 1, 0.0, False, False, False)

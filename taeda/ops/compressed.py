@@ -612,12 +612,14 @@ def _compressed(
         raise RuntimeError(f"{name}: expected as many indices as values, got {entries} and {values.shape[n]}")
     if lines != length:
         raise RuntimeError(f"{name}: expected {length + 1} pointers for size {list(size)}, got {lines + 1}")
+    values = values.detach().requires_grad_() if requires_grad else values
+    if starts.is_meta:
+        return compressed_of(starts, others, values, size, by_rows, block)
     steps = starts[..., 1:] - starts[..., :-1]
     if bool((starts[..., 0] != 0).any()) or bool((starts[..., -1] != entries).any()) or bool((steps < 0).any()):
         raise RuntimeError(f"{name}: expected pointers that rise from 0 to the number of values, {entries}")
     if others.numel() and (int(others.min()) < 0 or int(others.max()) >= width):
         raise RuntimeError(f"{name}: an index is out of range for size {list(size)}")
-    values = values.detach().requires_grad_() if requires_grad else values
     return compressed_of(starts, others, values, size, by_rows, block, _is_ordered(starts, others))
 
 

@@ -638,11 +638,18 @@ def _end(name: str, x: Any) -> Any:
     return x
 
 
+def _unsigned(x, dtype):
+    """An end as a number of an unsigned dtype: a negative one wraps around, as in a cast."""
+    x = _core.fitting(x, dtype)
+    return x if dtype is _core.bool_ else x % (1 << 8 * dtype.itemsize)
+
+
 @primitive(method=False, out=False)
 def _spaced(start, end, steps, dtype):
     """``steps`` evenly spaced numbers of that dtype."""
     if start.__class__ in _REALS and end.__class__ in _REALS and steps != 1 and not dtype.is_complex:
-        return factories.spaced(_core.fitting(start, dtype), _core.fitting(end, dtype), steps, dtype)
+        fit = _core.fitting if dtype.is_signed else _unsigned
+        return factories.spaced(fit(start, dtype), fit(end, dtype), steps, dtype)
     if any(isinstance(x, Tensor) and x.is_meta for x in (start, end)):
         return _core.empty((steps,), dtype)
     start, end = _end("start", start), _end("end", end)
@@ -659,7 +666,8 @@ def _spaced(start, end, steps, dtype):
         raise RuntimeError(f"linspace: complex ends can't be safely cast to {dtype}")
     if steps == 1:  # as `full` writes it
         return full((1,), start, dtype=dtype)
-    return factories.spaced(_core.fitting(start, dtype), _core.fitting(end, dtype), steps, dtype)
+    fit = _core.fitting if dtype.is_signed else _unsigned
+    return factories.spaced(fit(start, dtype), fit(end, dtype), steps, dtype)
 
 
 def _spaced_in_parts(start, end, steps, dtype):
@@ -668,7 +676,8 @@ def _spaced_in_parts(start, end, steps, dtype):
         return NotImplemented
     start, end = (x.to(_core.float64) if isinstance(x, Tensor) else x for x in (start, end))
     if not dtype.is_floating_point:
-        start, end = (x.trunc() if isinstance(x, Tensor) else int(x) for x in (start, end))
+        fit = _core.fitting if dtype.is_signed else _unsigned
+        start, end = (x.to(dtype).to(_core.float64) if isinstance(x, Tensor) else fit(x, dtype) for x in (start, end))
     at = arange(steps, dtype=_core.float64)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     made = OPS["where"](at < steps / 2, at * step + start, end - (steps - 1 - at) * step if steps > 1 else at + start)
@@ -700,8 +709,9 @@ def logspace(
     if dtype is None:
         dtype = out.dtype if out is not None else _core.get_default_dtype()
     if steps != 1:  # of one number, the exponent is not made an integer
-        start = start if isinstance(start, Tensor) else _core.fitting(start, dtype)
-        end = end if isinstance(end, Tensor) else _core.fitting(end, dtype)
+        fit = _core.fitting if dtype.is_signed else _unsigned
+        start = start if isinstance(start, Tensor) else fit(start, dtype)
+        end = end if isinstance(end, Tensor) else fit(end, dtype)
     reals = start.__class__ in _REALS and end.__class__ in _REALS and base.__class__ in _REALS
     work = _core.complex128 if dtype.is_complex or (not reals and _are_complex(start, end)) else _core.float64
     if not reals or steps == 1 or work.is_complex or _core.is_mode_active():

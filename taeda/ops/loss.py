@@ -763,7 +763,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         raise ValueError(f"only p == 1 and p == 2 supported, got p={p}")
     if weight is not None and weight.dim() != 1:
         raise ValueError(f"weight must be one-dimensional, got shape {tuple(weight.shape)}")
-    single = input.dim() < 2
+    single = input.dim() < 2 or not target.dim()
     _check_classes("multi_margin_loss", input, target, weight)
     x, t = (input.reshape(1, -1), target.reshape(1)) if single else (input, target)
     at = t.unsqueeze(1)
@@ -784,7 +784,7 @@ def _check_classes(name, input, target, weight):
             f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
         )
     samples = input.shape[0] if input.dim() == 2 else 1
-    if target.dim() > 1 or target.numel() != samples or (input.dim() == 2 and not target.dim()):
+    if target.dim() > 1 or target.numel() != samples:
         raise RuntimeError(
             f"{name}: target tensor should be 1-D with size equal to the number of input samples (batch size). "
             f"Expected target size [{samples}], but got {list(target.shape)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, expect_bool
 from .._core.deferred_max_pool import Placed
 from .._core.formats import is_channels_last, keep_format
 from .._core.fusion import defers_ops
@@ -63,15 +63,10 @@ def _check_shape(name: str, n: int, shape, first: int | None = None) -> None:
         )
 
 
-def _expect_bool(name, parameter, x):
-    if not isinstance(x, bool):
-        raise TypeError(f"{name}(): argument '{parameter}' must be bool, not {type(x).__name__}")
-
-
 @once_per_form
 def _window(name, n, shape, kernel_size, stride, padding, dilation, ceil_mode):
     """Checked ``(size of the output, kernel, stride, padding, dilation)``."""
-    _expect_bool(name, "ceil_mode", ceil_mode)
+    expect_bool(name, "ceil_mode", ceil_mode)
     _check_shape(name, n, shape)
     kernel = _tuple(kernel_size, n, name, "kernel_size")
     left_out = stride is None or (isinstance(stride, (tuple, list)) and not stride)
@@ -503,7 +498,7 @@ def _averaging(name, n, shape, kernel_size, stride, padding, ceil_mode, count_in
     size, kernel, stride, padding, _ = _window(name, n, shape, kernel_size, stride, padding, 1, ceil_mode)
     if n == 3 and any(i < k for i, k in zip(shape[-3:], kernel, strict=True)):
         raise RuntimeError(f"{name}: input image {tuple(shape[-3:])} smaller than kernel size {kernel}")
-    _expect_bool(name, "count_include_pad", count_include_pad)
+    expect_bool(name, "count_include_pad", count_include_pad)
     divide = math.prod(kernel) if not any(padding) and not ceil_mode else -1 if count_include_pad else 0
     if divisor_override is None:
         return False, (size, kernel, stride, padding, divide)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core import Tensor, bool_, get_default_dtype, renamed
+from .._core import Tensor, bool_, get_default_dtype, renamed, wrapped_dim
 from .._core.rowwise import Rowwise
 from ._choices import choice
 from .softmax import _as_input
@@ -277,6 +277,7 @@ def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
         >>> taeda.cumulative_trapezoid(taeda.tensor([0.0, 1.0, 2.0, 3.0]))
         tensor([0.5000, 2.0000, 4.5000])
     """
+    dim = _dim_of("cumulative_trapezoid", y, dim)
     pairs = _pairs(y, dim) if x is None else _trapezoids(y, x, dim)
     return pairs.cumsum(dim) * (dx / 2 if x is None else 0.5)
 
@@ -298,14 +299,21 @@ def trapezoid(y, x=None, *, dx=1, dim=-1):
         >>> taeda.trapezoid(y), taeda.trapezoid(y, taeda.tensor([0.0, 1.0, 3.0]))
         (tensor(3.), tensor(5.5000))
     """
+    dim = _dim_of("trapezoid", y, dim)
     if x is not None:
         return _trapezoids(y, x, dim).sum(dim) / 2
     if y.shape[dim] == 0:
-        return y.new_zeros([n for d, n in enumerate(y.shape) if d != dim % y.dim()])
+        return y.new_zeros([n for d, n in enumerate(y.shape) if d != dim])
     return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
 
 
 trapz = renamed(trapezoid, "trapz")
+
+
+def _dim_of(name, y, dim):
+    if not y.dim():
+        raise IndexError(f"{name}: Dimension specified as {dim} but tensor has no dimensions")
+    return wrapped_dim(dim, y.dim(), name)
 
 
 def _pairs(y, dim):
@@ -323,5 +331,5 @@ def _trapezoids(y, x, dim):
                 f"{y.shape[dim]} along dim {dim})"
             )
         steps = diff(x)
-        return _pairs(y, dim) * steps.reshape([-1 if d == dim % y.dim() else 1 for d in range(y.dim())])
+        return _pairs(y, dim) * steps.reshape([-1 if d == dim else 1 for d in range(y.dim())])
     return _pairs(y, dim) * diff(x, dim=dim)

@@ -374,7 +374,7 @@ def sparse_coo_tensor(
             f"number of dimensions must be sparse_dim ({indices.shape[0]}) + dense_dim ({values.dim() - 1}), with "
             f"dense sizes {list(values.shape[1:])}, but got size {list(size)}"
         )
-    for d, row in enumerate(indices.unbind(0) if indices.numel() else ()):
+    for d, row in enumerate(indices.unbind(0) if indices.numel() and not indices.is_meta else ()):
         low, high = int(row.min()), int(row.max())
         if low < 0 or high >= size[d]:
             raise RuntimeError(

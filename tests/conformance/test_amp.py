@@ -347,3 +347,33 @@ def test_a_block_sets_whether_converted_parameters_are_kept(t):
         with t.autocast("cpu", cache_enabled=True):
             assert t.is_autocast_cache_enabled()
     assert t.is_autocast_cache_enabled()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.set_autocast_cpu_dtype(1), lambda t: t.set_autocast_gpu_dtype("float16"),
+        lambda t: t.set_autocast_dtype("nope", t.float16), lambda t: t.set_autocast_dtype("cpu", None),
+        lambda t: t.set_autocast_dtype(1, t.float16), lambda t: t.set_autocast_enabled("nope", True),
+        lambda t: t.set_autocast_enabled("meta", True), lambda t: t.set_autocast_enabled("cpu", 1),
+        lambda t: t.set_autocast_enabled("a"), lambda t: t.set_autocast_cpu_enabled(1),
+        lambda t: t.set_autocast_cache_enabled(None), lambda t: t.is_autocast_enabled("nope"),
+        lambda t: t.is_autocast_enabled("meta"), lambda t: t.get_autocast_dtype("nope"), lambda t: t.autocast("meta"),
+    ],
+)  # fmt: skip
+def test_settings_that_do_not_fit(call):
+    for t in (taeda, torch):
+        with pytest.raises((TypeError, RuntimeError)):
+            call(t)
+
+
+def test_scripts_ask_whether_it_is_on():
+    def f(x):
+        if taeda.is_autocast_cpu_enabled():
+            return x + 1
+        return x
+
+    script = taeda.jit.script(f)
+    with taeda.autocast("cpu"):
+        assert script(taeda.ones(1)).item() == 2
+    assert script(taeda.ones(1)).item() == 1

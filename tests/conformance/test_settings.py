@@ -65,6 +65,13 @@ torch.set_warn_always(True)
 torch.is_warn_always_enabled()
 torch.set_warn_always(1)
 torch.utils.deterministic.fill_uninitialized_memory
+torch.set_grad_enabled('a')
+torch.set_grad_enabled(1)
+torch.autograd.set_detect_anomaly(1)
+torch.set_anomaly_enabled('a')
+torch.random.fork_rng(device_type='nope').__enter__()
+torch.random.fork_rng(enabled=False, device_type='nope').__enter__()
+torch.is_grad_enabled()
 f"{torch.tensor(3.5, requires_grad=True):.3f}"
 """
 
@@ -337,3 +344,35 @@ def test_gradients_of_a_swapped_leaf_that_are_not_asked_for():
     assert taeda.autograd.grad(c, a)[0].tolist() == [2, 2]
     edge = taeda.autograd.graph.get_gradient_edge(a)
     assert taeda.autograd.grad((a * 2).sum(), edge)[0].tolist() == [2, 2]
+
+
+#: Calls at the edge of what an op takes.
+CALLS = """
+torch.nn.utils.clip_grad_norm_([], 'a')
+torch.linspace(-1, 3, 5, dtype=torch.uint8), torch.linspace(3, -1, 4, dtype=torch.uint8), torch.logspace(-1, 2, 4, dtype=torch.uint8)
+torch.linspace(-1.5, 3, 5, dtype=torch.int8), torch.linspace(-1, 300, 2, dtype=torch.int16)
+torch.linspace(0, 300, 2, dtype=torch.uint8)
+torch.zeros(2).fill_(torch.tensor(3)), torch.fill(torch.zeros(2), torch.tensor(3.5))
+torch.trapezoid(torch.ones(2, 3), dim=5)
+torch.trapezoid(torch.ones(2, 3), torch.ones(3), dim=-5)
+torch.trapezoid(torch.tensor(1.0))
+torch.trapezoid(torch.ones(2, 3), dim=0), torch.trapezoid(torch.ones(2, 3), torch.arange(2), dim=-2), torch.trapezoid(torch.ones(0, 2), dim=-2)
+torch.cumulative_trapezoid(torch.ones(2, 3), dim=2)
+torch.cumulative_trapezoid(torch.ones(2, 3), torch.arange(3), dim=-1)
+torch.lstm(torch.ones(5, 2, 3), (torch.zeros(1, 2, 4), torch.zeros(1, 2, 4)), [torch.ones(16, 3)] * 3, True, 1, 0.0, False, False, False)
+torch.lstm(torch.ones(5, 2, 3), (torch.zeros(1, 2, 4), torch.zeros(1, 2, 4)), [torch.ones(16, 3), torch.ones(16, 4)], True, 1, 0.0, False, False, False)
+torch.gru(torch.ones(5, 2, 3), torch.zeros(1, 2, 4), [], True, 1, 0.0, False, False, False)
+torch.rnn_tanh(torch.ones(5, 2, 3), torch.zeros(1, 2, 4), [torch.ones(4, 3), torch.ones(4, 4)], False, 2, 0.0, False, False, False)
+torch.svd_lowrank(torch.ones(4, 4, dtype=torch.int64), q=2)
+torch.pca_lowrank(torch.ones(4, 4, dtype=torch.int64), q=2)
+torch.nn.functional.multi_margin_loss(torch.tensor([[0.1, 0.5, 0.2]]), torch.tensor(1), reduction='none')
+torch.nn.functional.multi_margin_loss(torch.ones(2, 3), torch.tensor(1))
+torch.std(torch.ones(2, 2), True), torch.var(torch.ones(2, 2), 1, True)
+torch.svd_lowrank(torch.ones(4))
+torch.cumulative_trapezoid(torch.tensor(1.0))
+"""
+
+
+@pytest.mark.parametrize("call", CALLS.strip().split("\n"))
+def test_call(call):
+    assert evaluate(call, taeda) == evaluate(call, torch)

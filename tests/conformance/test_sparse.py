@@ -1,6 +1,7 @@
 """Sparse tensors in coordinate form and sparse gradients, against PyTorch."""
 
 import copy
+import io
 import pickle
 import warnings
 
@@ -508,3 +509,24 @@ def test_methods_asked_of_the_class(layout):
             except RuntimeError:
                 seen[-1].append("refused")
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float32"])
+def test_the_sum_of_entries_of_one_place(dtype):
+    made = []
+    for t in (taeda, torch):
+        x = t.sparse_coo_tensor([[0, 0, 0]], t.tensor([1, 1, 255]).to(getattr(t, dtype)), (2,))
+        made.append([t.sparse.sum(x).item(), t.sparse.sum(x, 0).item(), x.sum().item()])
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("form", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_a_file_is_read_to_device_meta(form):
+    made = []
+    for t in (taeda, torch):
+        buffer = io.BytesIO()
+        t.save(getattr(t.eye(3), form)(), buffer)
+        buffer.seek(0)
+        x = t.load(buffer, map_location="meta")
+        made.append((str(x.device), str(x.layout).split(".")[1], tuple(x.shape), x._nnz()))
+    assert made[0] == made[1]

@@ -867,3 +867,20 @@ def test_sums_of_gradients_are_not_recorded():
 
     with pytest.raises(RuntimeError, match="Use autograd"):
         make_fx(function)(taeda.ones(2, requires_grad=True))
+
+
+@pytest.mark.parametrize(
+    ("pack", "unpack"),
+    [
+        (lambda t: t * 1, lambda t: t), (lambda t: t, lambda t: t * 1), (lambda t: (t * 2, 1), lambda p: p[0] / 2),
+        (lambda t: t.detach().clone(), lambda t: t), (lambda t: t.double(), lambda t: t.float()),
+    ],
+)  # fmt: skip
+def test_what_hooks_on_saved_tensors_compute_is_recorded(pack, unpack):
+    def f(x):
+        with taeda.autograd.graph.saved_tensors_hooks(pack, unpack):
+            y = (x * x).sin().exp()
+        return taeda.autograd.grad(y.sum(), x)[0]
+
+    a, b = (taeda.tensor(x, requires_grad=True) for x in ([1.0, 2.0], [0.3, 0.5]))
+    assert make_fx(f)(a)(b).allclose(f(b))

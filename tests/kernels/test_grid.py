@@ -214,6 +214,32 @@ def test_places_outside_are_not_reached():
     assert whole.sum() == x.sum()
 
 
+def test_a_program_is_exported_before_the_first_grid(run_python):
+    """What is imported while sizes are computed makes no tensors on device meta."""
+    assert run_python(EXPORTED).split() == ["-5.0", "-5.0"]
+
+
+EXPORTED = """
+import taeda
+from taeda import kernel, nn
+
+twice = kernel.elementwise(name="mine::twice")(lambda x: x * 2)
+
+class Model(nn.Module):
+    def forward(self, x):
+        return twice(x) + kernel.row(name="mine::soft")(lambda x: kernel.exp(x) / kernel.sum(kernel.exp(x)))(x)
+
+taeda.export.export(Model(), (taeda.randn(3, 4),))
+
+@kernel.grid(name="mine::picked", out=lambda x, index: (index.shape, x.dtype))
+def picked(x, index, out):
+    i = kernel.tiles(out.shape[0], 16)
+    out[i] = x.load(index[i], other=-5.0)
+
+print(*picked(taeda.ones(0), taeda.tensor([0, 1])).tolist())
+"""
+
+
 def test_columns_that_are_no_neighbours():
     @kernel.grid(name="grids::turned", out=lambda x: (x.shape[1], x.shape[0]))
     def turned(x, out):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from operator import getitem
 from typing import Any
 
 from taeda import random
 from taeda._core import Op, Size, Tensor
+from taeda.autograd.graph import saved_tensors_hooks
+from taeda.autograd.modes import no_grad
 from taeda.nn import Module, Parameter
 from taeda.nn._recorded import Recorder, distinct, is_value, refuse_storages, tensors_of
 from taeda.ops.meta import place_of
@@ -283,9 +285,14 @@ class _Recorder(Recorder):
             with self.recording(self):
                 return rule(*[bound[name] for name in asked_for(rule)])
         plain_args, plain_kwargs = self._without_symbols(args, kwargs)
-        result = function(*plain_args, **plain_kwargs)
+        kept: list[_Kept] = []
+        with _keeping(kept):
+            result = function(*plain_args, **plain_kwargs)
         if any(isinstance(x, Tensor) for x in pytree.tree_leaves(result)):
             self.record(function, args, kwargs, result)
+        with self.recording(self), no_grad():
+            for saved in kept:
+                saved.pack()
         return result
 
     def _without_symbols(self, args: tuple, kwargs: dict) -> tuple:
@@ -348,6 +355,36 @@ class _Recorder(Recorder):
             for i, part in enumerate(result):
                 if isinstance(part, (Tensor, tuple, list)):
                     self._track_all(part, self.tracer.create_proxy("call_function", getitem, (proxy, i), {}))
+
+
+class _Kept:
+    """A tensor that an op saves under hooks. They are called once the op is recorded, and what they compute is too."""
+
+    def __init__(self, tensor: Tensor, hooks: tuple[Callable, Callable]) -> None:
+        self.value: Any = tensor
+        self.hooks = hooks
+
+    def pack(self) -> None:
+        self.value = self.hooks[0](self.value)
+
+    def unpack(self) -> Tensor:
+        return self.hooks[1](self.value)
+
+
+@contextlib.contextmanager
+def _keeping(kept: list[_Kept]) -> Iterator[None]:
+    """Hooks on saved tensors are not called within it: what they are for is added to ``kept``."""
+    hooks = _core.saved_hooks()
+    if hooks is None:
+        yield
+        return
+
+    def pack(tensor: Tensor) -> _Kept:
+        kept.append(_Kept(tensor, hooks))
+        return kept[-1]
+
+    with saved_tensors_hooks(pack, _Kept.unpack):
+        yield
 
 
 def _place(x: Tensor) -> Any:
@@ -431,7 +468,7 @@ def _recording(module: GraphModule, mode: _Recorder) -> Recording:
     return Recording(module, mode.placeholders, list(mode.guards.values()))
 
 
-@contextmanager
+@contextlib.contextmanager
 def _state_kept(tensors: list[Tensor]) -> Iterator[None]:
     """The values of ``tensors`` and the state of the generator are afterwards as before; warnings are not shown."""
     state = random.get_rng_state()

@@ -125,6 +125,7 @@ def clip_grad_norm_(
         >>> w.grad
         tensor([0.6000, 0.8000])
     """
+    max_norm = float(max_norm)
     generator = isinstance(parameters, types.GeneratorType)
     parameters = _list(parameters)
     if generator and not parameters:

@@ -13,6 +13,13 @@ from .qr import linalg_qr
 from .svd import linalg_svd
 
 
+def _check_matrix(name: str, A: Tensor) -> None:
+    if A.dim() < 2:
+        raise ValueError(f"{name}: the input tensor A must have at least 2 dimensions, got shape {tuple(A.shape)}")
+    if not (A.is_floating_point() or A.is_complex()):
+        raise RuntimeError(f"{name}: expected a floating-point or complex tensor, got {A.dtype}; convert it first")
+
+
 def _range(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
     """An orthonormal basis ``(..., m, q)`` that nearly spans the columns of ``A - M`` (their algorithm 4.4)."""
 
@@ -41,7 +48,8 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     Returns:
         ``U`` ``(..., m, q)``, ``S`` ``(..., q)`` and ``V`` ``(..., n, q)``, of the dtype of ``A``; ``S`` is real.
     Raises:
-        NotImplementedError: ``A`` is neither floating point nor complex.
+        ValueError: ``A`` has fewer than two dimensions.
+        RuntimeError: ``A`` is neither floating point nor complex.
     Examples:
         >>> generator = taeda.manual_seed(0)
         >>> A = taeda.outer(taeda.arange(1.0, 5.0), taeda.ones(3))  # rank 1
@@ -51,6 +59,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     """
     q = 6 if q is None else q
     niter = 2 if niter is None else niter
+    _check_matrix("svd_lowrank", A)
     m, n = A.shape[-2:]
     if M is not None:
         M = M.broadcast_to(A.shape)
@@ -79,7 +88,8 @@ def pca_lowrank(A, q=None, center=True, niter=2):
         ``U`` ``(..., m, q)``, ``S`` ``(..., q)`` and ``V`` ``(..., n, q)``, whose columns are the directions;
         ``A @ V`` are the coordinates. The dtype is that of ``A``.
     Raises:
-        ValueError: ``q`` is negative or larger than a side.
+        ValueError: ``A`` has fewer than two dimensions, or ``q`` is negative or larger than a side.
+        RuntimeError: ``A`` is neither floating point nor complex.
     Examples:
         >>> generator = taeda.manual_seed(0)
         >>> A = taeda.tensor([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
@@ -88,6 +98,7 @@ def pca_lowrank(A, q=None, center=True, niter=2):
         tensor([[0.7071],
                 [0.7071]])
     """
+    _check_matrix("pca_lowrank", A)
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q
     if not 0 <= q <= min(m, n):
