@@ -136,6 +136,7 @@ class Recorder:
     """
 
     composites = True
+    records_ops = True  #: it would lose an op in which an exception ends
     _thread: Any
     _tracers = 0  #: how many tracers it counts as, while which sizes are those of the trace
 

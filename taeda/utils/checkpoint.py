@@ -156,7 +156,7 @@ class _Frame:
     def recompute(self, task: int) -> dict[int, Tensor]:
         made: dict[int, Tensor] = {}
         count = 0
-        early = self.early_stop and not _core.mode_stack()  # a recorder would lose the op within which it stops
+        early = self.early_stop and not any(hasattr(mode, "records_ops") for mode in _core.mode_stack())
         if task != -1:
             _core.at_end_of_task(lambda: self.made.pop(task, None))
 
