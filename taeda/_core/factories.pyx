@@ -130,6 +130,8 @@ def spaced(start, end, int64_t n, dtype d):
     cdef int64_t[4] numbers
     if KIND[d.code] < 2:
         start, end = int(start), int(end)
+        if (start < 0 or end < 0) and KIND[d.code] == 1 and not d.is_signed:  # as in a cast
+            start, end = start % (1 << 8 * d.itemsize), end % (1 << 8 * d.itemsize)
     reals[1], reals[2] = start, end if n > 1 else start
     reals[3] = (end - start) / (n - 1) if n > 1 else 0.0
     t = empty_tensor(d.code, 1, &n)

@@ -648,8 +648,7 @@ def _unsigned(x, dtype):
 def _spaced(start, end, steps, dtype):
     """``steps`` evenly spaced numbers of that dtype."""
     if start.__class__ in _REALS and end.__class__ in _REALS and steps != 1 and not dtype.is_complex:
-        fit = _core.fitting if dtype.is_signed else _unsigned
-        return factories.spaced(fit(start, dtype), fit(end, dtype), steps, dtype)
+        return factories.spaced(_core.fitting(start, dtype), _core.fitting(end, dtype), steps, dtype)
     if any(isinstance(x, Tensor) and x.is_meta for x in (start, end)):
         return _core.empty((steps,), dtype)
     start, end = _end("start", start), _end("end", end)
@@ -666,8 +665,7 @@ def _spaced(start, end, steps, dtype):
         raise RuntimeError(f"linspace: complex ends can't be safely cast to {dtype}")
     if steps == 1:  # as `full` writes it
         return full((1,), start, dtype=dtype)
-    fit = _core.fitting if dtype.is_signed else _unsigned
-    return factories.spaced(fit(start, dtype), fit(end, dtype), steps, dtype)
+    return factories.spaced(_core.fitting(start, dtype), _core.fitting(end, dtype), steps, dtype)
 
 
 def _spaced_in_parts(start, end, steps, dtype):
