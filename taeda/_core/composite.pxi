@@ -59,7 +59,11 @@ cdef class Composite:
             result = callbacks.make_there(self, args, kwargs, lambda *a, **k: self.unwatched(a, k))
             if result is not NotImplemented:
                 return result
-        if found.number <= META_NUMBER or found.number == here():
+        if kind == ON_META:
+            result = check_plan(self, items, len(args), <PyObject*>names)
+            if result is not NotImplemented:
+                return result
+        if found.number == CPU_NUMBER or found.number == here():
             return called(self, "out" in kwargs)(*args, **kwargs)
         before = swap_place(found.number)
         try:

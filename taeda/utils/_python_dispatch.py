@@ -64,7 +64,9 @@ def _matched(op: Any, args: tuple, kwargs: dict) -> tuple[tuple[Schema, dict] | 
 
 def _whole(op: Composite, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple, dict] | None:
     """The call of PyTorch's that a call of a composite is; None where PyTorch decomposes it too, or has none."""
-    if op.name in _PARTS or kwargs.get("out") is not None or len(args) > len(_params(op)):
+    params = _params(op)
+    by_place = {k: v for k, v in zip(params, args, strict=False) if k in PLACES}
+    if op.name in _PARTS or kwargs.get("out") is not None or len(args) > len(params) or any(by_place.values()):
         return None
     call, ending = _matched(op, args, kwargs)
     if call is None or ending or call[0].name in composites():
@@ -97,12 +99,7 @@ def _overload_of(op: Any, args: tuple, kwargs: dict) -> OpOverload:
     known, _, overload = (op.name if call is None else call[0].name.removeprefix("aten::")).partition(".")
     overload = overload or _OVERLOADS.get(known, lambda args: "")(args)
     found = packet(known + (ending if call is not None else ""))
-    if (
-        found.function is None
-        or trait(found.function, "lacking", False)
-        or kwargs.get("inplace")
-        or (isinstance(op, Composite) and args[-1:] and args[-1] is True)
-    ):
+    if found.function is None or trait(found.function, "lacking", False):
         found = OpOverloadPacket("aten", found.__name__, op)
     return getattr(found, overload or "default")
 
@@ -123,7 +120,7 @@ def _parts(*names: str) -> Callable:
 
 @_parts("linear")
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    rows = input.reshape(-1, input.shape[-1]) if input.dim() != 2 else input
+    rows = input.reshape(math.prod(input.shape[:-1]), input.shape[-1]) if input.dim() != 2 else input
     product = rows.mm(weight.t()) if bias is None else OPS["addmm"](bias, rows, weight.t())
     return product if input.dim() == 2 else product.reshape(*input.shape[:-1], weight.shape[0])
 
@@ -140,13 +137,14 @@ def _matmul(input: Tensor, other: Tensor, **out: Any) -> Tensor:
     if ranks == (2, 1):
         return input.mv(other)
     if other.dim() == 2:  # all rows of a batch at once
-        rows = input.reshape(-1, input.shape[-1]).mm(other)
+        rows = input.reshape(math.prod(input.shape[:-1]), input.shape[-1]).mm(other)
         return _native("_unsafe_view.default", rows, [*input.shape[:-1], other.shape[1]])
     if min(ranks) < 3:
         return NotImplemented
     batch = OPS["broadcast_shapes"](input.shape[:-2], other.shape[:-2]) if ranks != (3, 3) else input.shape[:1]
-    left = input.expand(*batch, *input.shape[-2:]).reshape(-1, *input.shape[-2:])
-    right = other.expand(*batch, *other.shape[-2:]).reshape(-1, *other.shape[-2:])
+    count = math.prod(batch)
+    left = input.expand(*batch, *input.shape[-2:]).reshape(count, *input.shape[-2:])
+    right = other.expand(*batch, *other.shape[-2:]).reshape(count, *other.shape[-2:])
     return _native("_unsafe_view.default", left.bmm(right), [*batch, input.shape[-2], other.shape[-1]])
 
 
@@ -557,18 +555,28 @@ def _filled(input, fill, numbers, generator):
     return fill(_native("empty_like.default", input), *numbers, generator=generator)
 
 
+@_parts("repeat_each")
+def _repeat_each(input, repeats, dim):
+    shape = input.shape
+    each = input.unsqueeze(dim + 1).expand(*shape[: dim + 1], repeats, *shape[dim + 1 :])
+    each = each.clone(memory_format=_core.contiguous_format)
+    return each.view(*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :])
+
+
 @_parts("cdist")
 def _cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     mode = above("aten.spellings").CDIST_MODES.index(compute_mode)
     return _native("_cdist_forward.default", x1, x2, float(p), mode or None)
 
 
+_PARTS["conj_physical"] = lambda input: _native("_conj_physical.default", input) if input.is_complex() else input
 _PARTS["pdist"] = lambda input, p=2.0: _native("_pdist_forward.default", input, float(p))
 _PARTS["_svd"] = lambda A, full_matrices: _native("_linalg_svd.default", A, *((True,) if full_matrices else ()))
 _PARTS["_svdvals"] = lambda A: _native("_linalg_svd.default", A, False, False)[1]
 _PARTS["linalg_eigh"] = lambda A, UPLO="L": _native("_linalg_eigh.default", A, *((UPLO,) if UPLO != "L" else ()))
 _PARTS["linalg_eigvalsh"] = lambda A, UPLO="L": _native("_linalg_eigh.default", A, UPLO, False)[0]
 _PARTS["elu_kernel"] = lambda input, *numbers, unit=False: _native("elu.default", input, *numbers)
+_PARTS["elu_kernel_"] = lambda input, *numbers, unit=False: _native("elu_.default", input, *numbers)
 _PARTS["logsigmoid"] = lambda input: _first("log_sigmoid_forward.default", input)
 _PARTS["softsign"] = lambda input: input / (input.abs() + 1)
 _PARTS["tanhshrink"] = lambda input: input - input.tanh()
@@ -654,9 +662,9 @@ def native_call(op: Any, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple, 
         whole = _whole(op, args, kwargs)
         if whole is not None:
             return whole
-    if isinstance(op, Composite):  # an activation, whose native op writes to nothing
-        args = args[:-1] if args[-1:] and args[-1] is False else args
-        kwargs = {k: v for k, v in kwargs.items() if (k, v) != ("inplace", False)}
+    if _is_activation(op):  # the native op has not the argument that comes last
+        args = args[: len(_params(op)) - 1]
+        kwargs = {k: v for k, v in kwargs.items() if k != "inplace"}
     kwargs = {k: v for k, v in kwargs.items() if k != "out" or v is not None}
     params = getattr(op, "params", ())[: getattr(op, "npositional", 0)]
     while len(args) < len(params) and params[len(args)] in kwargs:
@@ -679,8 +687,14 @@ def _as_list(x: Any) -> Any:
     return list(x) if isinstance(x, tuple) and all(isinstance(n, int) for n in x) else x
 
 
+def _is_activation(op: Any) -> bool:
+    return isinstance(op, Composite) and getattr(op, "pointwise", False) and "inplace" in _params(op)
+
+
 def seen_whole(op: Any, args: tuple, kwargs: dict) -> bool:
     """Whether a call of ``op`` is one of an op that PyTorch's library has, not of a function written in such ops."""
+    if _is_activation(op):
+        return not kwargs.get("inplace") and not any(args[len(_params(op)) - 1 :])
     return (
         isinstance(op, Op)
         or trait(op, "native", False)
@@ -734,12 +748,13 @@ class TorchDispatchMode:
     def handle(self, op: Any, args: tuple, kwargs: dict) -> Any:
         """Called by the core for every op."""
         whole = seen_whole(op, args, kwargs)
-        others = any(not isinstance(mode, TorchDispatchMode) for mode in _core.mode_stack())
-        if whole and others:  # autocast and the like come first
-            return _core.pass_through(self, op, args, kwargs)
+        others = (mode for mode in _core.mode_stack() if not isinstance(mode, TorchDispatchMode))
+        rest = [mode for mode in others if not getattr(mode, "watches", False)]
+        if rest and (isinstance(op, Op) or any(getattr(mode, "composites", False) for mode in rest)):
+            return _core.pass_through(self, op, args, kwargs)  # autocast and the like come first
         with _core.modes([*_core.mode_stack(), self]):
-            result = NotImplemented if others else parts_of(op, args, kwargs)
-            if result is NotImplemented and not whole:
+            result = NotImplemented if rest else parts_of(op, args, kwargs)
+            if result is NotImplemented and (rest or not whole):
                 return op.unwatched(args, kwargs)
         if result is not NotImplemented:
             return result

@@ -1,5 +1,6 @@
 """``TorchDispatchMode`` against PyTorch's: programs that log, count, check and change what runs."""
 
+import contextlib
 import copy
 import importlib
 import itertools
@@ -13,6 +14,7 @@ import pytest
 
 import taeda
 from taeda.ops import aten as our_aten
+from taeda.utils.flop_counter import FlopCounterMode
 from tests.agree import close
 
 torch = pytest.importorskip("torch")
@@ -155,6 +157,66 @@ def test_the_database_within_a_mode():
     assert len(others) < 185
 
 
+CONVERTED = {
+    "prelu": lambda f, F, x: F.prelu(x, f.ones(1)), "vecdot": lambda f, F, x: f.linalg.vecdot(x, x),
+    "linear": lambda f, F, x: F.linear(x, x), "bilinear": lambda f, F, x: F.bilinear(x, x, f.ones(2, 4, 4)),
+    "attention": lambda f, F, x: F.scaled_dot_product_attention(x[None], x[None], x[None]),
+    "loss": lambda f, F, x: F.cross_entropy(x @ x, f.tensor([0, 1, 2, 3])), "relu": lambda f, F, x: F.relu(x @ x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("outer", [False, True])
+@pytest.mark.parametrize("name", CONVERTED)
+def test_functions_are_converted_within_autocast(name, outer):
+    """Those that it converts as a whole too, whichever of the two modes is the outer one."""
+    found = []
+    for f in (torch, taeda):
+        modes = [log_of(f), f.autocast("cpu", dtype=f.bfloat16)]
+        with modes[not outer], modes[outer]:
+            found.append(str(CONVERTED[name](f, f.nn.functional, f.ones(4, 4)).dtype).partition(".")[2])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("function", [taeda.relu, taeda.nn.functional.relu, taeda.trace, lambda x: x @ x.mT])
+def test_vmap_within_a_mode_and_around_it(function):
+    x = taeda.arange(24.0).view(2, 3, 4)
+
+    def within(x):
+        with log_of(taeda):
+            return function(x)
+
+    with log_of(taeda) as log:
+        close(taeda.vmap(function)(x), taeda.vmap(within)(x))
+    assert log.ops
+
+
+def test_modes_beside_a_counter_of_flops():
+    a, b, flops = log_of(taeda), log_of(taeda), FlopCounterMode(display=False)
+    x = taeda.ones(2, 3)
+    for modes in itertools.permutations((a, b, flops)):
+        a.ops, b.ops = [], []
+        with modes[0], modes[1], modes[2]:
+            taeda.nn.functional.linear(x, x).relu()
+        assert a.ops == b.ops == ["aten.t.default", "aten.mm.default", "aten.relu.default"], modes
+        assert flops.get_total_flops() == 24
+
+
+def test_functions_within_a_mode_stay_on_device_meta():
+    x = taeda.ones(1, 3, 4, 4, device="meta")
+    with log_of(taeda):
+        made = [taeda.nn.functional.dropout2d(x), taeda.linalg.matrix_power(x, 0), x.quantile(0.5)]
+    assert all(y.is_meta for y in made)
+    with log_of(taeda), pytest.raises(NotImplementedError, match="no data"):
+        x.to("cpu")
+
+
+def test_empty_products_within_a_mode():
+    x, y = taeda.ones(2, 0, 3, requires_grad=True), taeda.ones(2, 3, 0, requires_grad=True)
+    with log_of(taeda):
+        ((x @ y).sum() + (y @ x).sum() + (x.mT @ taeda.ones(0, 4)).sum()).backward()
+    assert (x.grad.shape, y.grad.shape) == (x.shape, y.shape)
+
+
 def test_convolutions_are_seen_in_a_new_process():
     """The native op is found before anything else has asked for one."""
     code = (
@@ -202,6 +264,23 @@ def test_backward_passes_within_a_mode(name):
         assert len(log.ops) > 3
         grads.append(x.grad)
     close(grads[1], grads[0])
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_checkpoints_with_one_pass_within_a_mode(inner):
+    """Both runs save the same tensors."""
+    grads = []
+    for f in (torch, taeda):
+        x = f.arange(16.0).sub(7.5).div(4).view(4, 4).requires_grad_()
+        checkpoint = importlib.import_module(f"{f.__name__}.utils.checkpoint").checkpoint
+        log, outside = log_of(f), contextlib.nullcontext()
+        with log if inner else outside:
+            y = checkpoint(lambda x, F=f.nn.functional: F.gelu(F.layer_norm(x, (4,)) @ x), x, use_reentrant=False)
+        with outside if inner else log:
+            y.pow(2).sum().backward()
+        assert log.ops
+        grads.append(x.grad)
+    close(grads[1], grads[0], 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -391,6 +470,33 @@ def test_ops_of_a_class(name):
         assert (wrapped.shape, wrapped.dtype) == (wrapped.elem.shape, wrapped.elem.dtype)
         seen.append([op for op in kind.ops if op != "aten.detach.default"])
     assert seen[0] == seen[1]
+
+
+PARTS = {
+    "convolution": lambda f, F, x: F.conv1d(x[None], f.ones(2, 3, 2)), "layer_norm": lambda f, F, x: F.layer_norm(x, (4,)),
+    "selu": lambda f, F, x: F.selu(x), "batched": lambda f, F, x: x[None] @ x.mT[None], "svd": lambda f, F, x: f.svd(x)[1],
+    "pool": lambda f, F, x: F.max_pool2d(x[None, None], 2), "logsigmoid": lambda f, F, x: F.logsigmoid(x),
+    "loss": lambda f, F, x: F.cross_entropy(x, f.tensor([0, 1, 3])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wants_grad", [False, True])
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_for_a_class(name, wants_grad):
+    """Functions that come as native ops of several results go to the class, and have gradients."""
+    function, x = PARTS[name], taeda.linspace(-2.0, 3.0, 12).reshape(3, 4).sin()
+    plain, wrapped = x.clone().requires_grad_(wants_grad), logging_class(taeda)(x.requires_grad_(wants_grad))
+    want, got = (function(taeda, taeda.nn.functional, y) for y in (plain, wrapped))
+    close(got.elem, want.detach())
+    if wants_grad:
+        want.pow(2).sum().backward()
+        got.pow(2).sum().backward()
+        close(wrapped.grad.elem, plain.grad)
+
+
+def test_group_norm_of_a_class():
+    x, norm = taeda.linspace(-2.0, 3.0, 12).reshape(3, 4), taeda.nn.functional.group_norm
+    close(norm(logging_class(taeda)(x), 2).elem, norm(x, 2))
 
 
 @pytest.mark.parametrize("wants_grad", [False, True])
