@@ -28,6 +28,8 @@ def calls(f, name):
         return [(second(f), second(f)), (second(f), second(f), 0.5), (second(f), second(f), [0.5, 2.0])]
     if stem == "lerp":
         return [(second(f), 0.3), (second(f), first(f))]
+    if stem == "mm":
+        return [([first(f)[1], second(f)[1]],)]
     if stem == "copy":
         return [(second(f),)]
     if stem == "norm":
@@ -46,7 +48,7 @@ def test_value(name):
     for i in range(len(calls(taeda, name))):
         found = []
         for f in BOTH:
-            tensors = first(f)
+            tensors = first(f) if name != "_foreach_mm" else [second(f)[1], first(f)[1].mT]
             result = getattr(f, name)(tensors, *calls(f, name)[i])
             found.append(tensors if name.endswith("_") else list(result))
             assert (result is tensors) == name.endswith("_")
