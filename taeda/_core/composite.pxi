@@ -48,8 +48,9 @@ cdef class Composite:
         import inspect
         return inspect.signature(self.__wrapped__)
 
-    def unwatched(self, tuple args, dict kwargs):
-        """Call it without asking modes, in the place that it names, or that of its tensors on a device."""
+    def unwatched(self, tuple args, dict kwargs, bint on_meta=False):
+        """Call it without asking modes, in the place that it names, or that of its tensors on a device; on device meta
+        too, if ``on_meta``. Programs that are recorded on meta tensors have values elsewhere."""
         cdef Found found = Found(CPU_NUMBER, False)
         cdef tuple values = args + tuple(kwargs.values()), names = tuple(kwargs)
         cdef PyObject** items = PySequence_Fast_ITEMS(values)
@@ -59,11 +60,11 @@ cdef class Composite:
             result = callbacks.make_there(self, args, kwargs, lambda *a, **k: self.unwatched(a, k))
             if result is not NotImplemented:
                 return result
-        if kind == ON_META:
+        if on_meta and kind == ON_META:
             result = check_plan(self, items, len(args), <PyObject*>names)
             if result is not NotImplemented:
                 return result
-        if found.number == CPU_NUMBER or found.number == here():
+        if found.number <= (CPU_NUMBER if on_meta else META_NUMBER) or found.number == here():
             return called(self, "out" in kwargs)(*args, **kwargs)
         before = swap_place(found.number)
         try:

@@ -755,7 +755,7 @@ class TorchDispatchMode:
         with _core.modes([*_core.mode_stack(), self]):
             result = NotImplemented if rest else parts_of(op, args, kwargs)
             if result is NotImplemented and (rest or not whole):
-                return op.unwatched(args, kwargs)
+                return op.unwatched(args, kwargs, True)
         if result is not NotImplemented:
             return result
         func, args, kwargs = native_call(op, args, kwargs)
