@@ -13,6 +13,7 @@ import functools
 import inspect
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -718,8 +719,22 @@ def parts_of(op: Any, args: tuple, kwargs: dict) -> Any:
     call, _ = _matched(op, args, kwargs)
     if call is not None and call[0].name not in composites():
         return NotImplemented
+    before = _replaced.names
+    if op.name in before:  # its parts come back to it
+        return NotImplemented
     bound = dict(zip(op.params, op.defaults, strict=True)) | dict(zip(op.params, args, strict=False)) | kwargs
-    return rule(*(bound[name] for name in asked_for(rule)))
+    _replaced.names = before | {op.name}
+    try:
+        return rule(*(bound[name] for name in asked_for(rule)))
+    finally:
+        _replaced.names = before
+
+
+class _Replaced(threading.local):
+    names: frozenset[str] = frozenset()  #: of the ops whose stanzas' parts run
+
+
+_replaced = _Replaced()
 
 
 class TorchDispatchMode:

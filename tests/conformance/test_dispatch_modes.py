@@ -494,9 +494,18 @@ def test_parts_for_a_class(name, wants_grad):
         close(wrapped.grad.elem, plain.grad)
 
 
-def test_group_norm_of_a_class():
-    x, norm = taeda.linspace(-2.0, 3.0, 12).reshape(3, 4), taeda.nn.functional.group_norm
-    close(norm(logging_class(taeda)(x), 2).elem, norm(x, 2))
+@pytest.mark.parametrize("wants_grad", [False, True])
+def test_group_norm_of_a_class(wants_grad):
+    x, norm = (
+        taeda.linspace(-2.0, 3.0, 12).reshape(3, 4).square().requires_grad_(wants_grad),
+        taeda.nn.functional.group_norm,
+    )
+    wrapped = logging_class(taeda)(x)
+    want, got = norm(x, 2), norm(wrapped, 2)
+    close(got.elem, want.detach())
+    if wants_grad:
+        (want,), (got,) = (taeda.autograd.grad(y.square().mul(y).sum(), z) for y, z in ((want, x), (got, wrapped)))
+        close(got.elem, want)
 
 
 @pytest.mark.parametrize("wants_grad", [False, True])
