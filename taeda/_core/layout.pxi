@@ -250,7 +250,7 @@ cdef inline int64_t broadcast_stride(Tensor t, int nd, int d, int64_t size) noex
     return distance(t.strides[d])
 
 
-cdef int refuse_repeated(Op op, Tensor target) except -1:
+cpdef int refuse_repeated(Op op, Tensor target) except -1:
     """Raise if elements of the tensor to be written share memory, as in an expanded tensor.
 
     An op that writes one value everywhere (trait ``one_value``) may.

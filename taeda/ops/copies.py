@@ -177,7 +177,7 @@ def _assign(place, value):
         copy_(place, value)
     elif isinstance(value, (int, float, complex)):
         if not place.is_contiguous():
-            core.refuse_overlap(copy_, place, place)
+            core.refuse_repeated(copy_, place)
         place.fill_(OPS["scalar_tensor"](value, dtype=place.dtype) if core.is_infinite_in(place, value) else value)
     else:
         copy_(place, callbacks.operand_tensor(value, place))

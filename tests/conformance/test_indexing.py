@@ -546,3 +546,13 @@ def test_products_of_complex_items(own):
             assert taeda.autograd.gradcheck(lambda x, items, op=op, how=how: op(x, items, how), (x, items))
         with pytest.raises(NotImplementedError):
             op(x, items, "amax")
+
+
+def test_a_number_is_not_written_to_places_that_share_memory():
+    for f in (torch, taeda):
+        x = f.ones(3).clone().expand(2, 3)
+        for index in (..., slice(None), (slice(None), 0)):
+            with pytest.raises(RuntimeError, match="more than one element"):
+                x[index] = 2
+        x[0] = x[0:1] = 2
+        assert x.tolist() == [[2.0] * 3] * 2
