@@ -33,10 +33,9 @@ SIGNATURES: dict[str, tuple] = {
 }
 LIBRARY = Library("cuDNN", "libcudnn.so.9", "nvidia.cudnn", "nvidia-cudnn-cu13", SIGNATURES)
 
-#: From so many multiplications on: below, a kernel of one's own costs less than these calls.
+#: From so many multiplications on the library is asked. It is a guess: no GPU was there to measure it.
 LEAST = 1 << 20
 _TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 9}  # cudnnDataType_t
-_BYTES = {0: 4, 1: 8, 2: 2, 9: 2}
 
 # Types of attributes, a cudnnBackendAttributeType_t and what its values are in C.
 _HANDLE, _DTYPE, _INTEGER, _REAL, _POINTER = (0, POINTER), (1, INT), (3, _I64), (5, ctypes.c_double), (6, POINTER)

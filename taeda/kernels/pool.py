@@ -267,7 +267,7 @@ def pool_spread(f: Function, dtype: str, stride: int) -> None:
                     else:
                         o = last_w - W.index.to(I32)
                         mask = here & (o >= 0) & (o < ow) & (place - o * sw < kw)
-                        value = f.gather_at(base, (o * t.bytes).to(I64), t, mask)
+                        value = f.gather_at(base, o.to(I64) * t.bytes, t, mask)
                     W.carry = [W.carry[0] + value]
                 H.carry = W.carry
             D.carry = H.carry

@@ -7,7 +7,18 @@ import math
 import operator
 from typing import Any
 
-from .._core import ALL_DTYPES, Tensor, bool_, get_default_dtype, indexing, int64, uint8, whole_numbers, wrapped_dim
+from .._core import (
+    ALL_DTYPES,
+    Tensor,
+    bool_,
+    expect_bool,
+    get_default_dtype,
+    indexing,
+    int64,
+    uint8,
+    whole_numbers,
+    wrapped_dim,
+)  # fmt: skip
 from .._core.callbacks import callbacks
 from .._core.reduce import Reducer
 from .._warn import warn_caller
@@ -532,8 +543,8 @@ def _arguments(name, dim, unbiased, correction):
             raise TypeError(f"{name}(): argument 'dim' must be int or a tuple of ints, not bool")
         dim, unbiased = None, dim
     dim = None if dim is None else whole_numbers(dim, name, "dim")
-    if unbiased is not None and not isinstance(unbiased, bool):
-        raise TypeError(f"{name}(): argument 'unbiased' must be bool, not {type(unbiased).__name__}")
+    if unbiased is not None:
+        expect_bool(name, "unbiased", unbiased)
     if correction is None:
         return dim, 1.0 if unbiased is None else float(unbiased)
     if unbiased is not None:
